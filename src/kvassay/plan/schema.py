@@ -1,0 +1,205 @@
+"""The plan: what is wanted, checked before any model loads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
+
+from kvassay.capabilities import CAPABILITIES
+from kvassay.formats import FORMATS, NATIVE
+from kvassay.records.base import Fraction, Frozen
+
+
+class ModelChoice(Frozen):
+    """Which model. Exactly one of the four places.
+
+    folder: a folder that transformers saved. gguf: a GGUF file. package: "import_name/file.gguf" inside an installed
+    Python package. hub: a repository id, with `revision` pinned to a commit.
+    """
+
+    folder: Path | None = None
+    gguf: Path | None = None
+    package: str | None = None
+    hub: str | None = None
+    revision: str | None = None
+    trust_remote_code: bool = False
+
+    @model_validator(mode="after")
+    def one_place(self) -> "ModelChoice":
+        named = [name for name in ("folder", "gguf", "package", "hub") if getattr(self, name)]
+        if len(named) != 1:
+            raise ValueError("name exactly one of folder, gguf, package, hub")
+        if self.hub and not self.revision:
+            raise ValueError("a hub model needs revision: a commit id, so that the run stays about one model")
+        if self.revision and not self.hub:
+            raise ValueError("revision belongs to a hub model only")
+        return self
+
+
+class Menu(Frozen):
+    """Formats the search may use, for K and for V."""
+
+    k: tuple[str, ...] = Field(min_length=1)
+    v: tuple[str, ...] = Field(min_length=1)
+
+    @field_validator("k", "v")
+    @classmethod
+    def known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if name != NATIVE and name not in FORMATS:
+                raise ValueError(f"{name!r} is no format; known: {NATIVE}, {', '.join(FORMATS)}")
+        if len(set(names)) != len(names):
+            raise ValueError("a format stands twice")
+        return names
+
+
+class Budget(Frozen):
+    """How much cache a token may take. Exactly one of the four ways.
+
+    bits: effective bits per cached element. bytes_per_token. gib with tokens and requests: GiB for that workload.
+    smallest: the smallest measured map whose joint KL on the choice split is at most gates.kl_mean_nats.
+    """
+
+    bits: PositiveFloat | None = None
+    bytes_per_token: PositiveInt | None = None
+    gib: PositiveFloat | None = None
+    tokens: PositiveInt | None = None
+    requests: PositiveInt | None = None
+    smallest: Literal["within gates"] | None = None
+
+    @model_validator(mode="after")
+    def one_way(self) -> "Budget":
+        named = [name for name in ("bits", "bytes_per_token", "gib", "smallest") if getattr(self, name) is not None]
+        if len(named) != 1:
+            raise ValueError("name exactly one of bits, bytes_per_token, gib (with tokens and requests), smallest")
+        if (self.gib is None) != (self.tokens is None) or (self.gib is None) != (self.requests is None):
+            raise ValueError("gib needs tokens and requests, and they need gib")
+        return self
+
+
+class SplitSize(Frozen):
+    documents: PositiveInt
+    tokens: PositiveInt = Field(description="tokens per document")
+
+
+class CorporaChoice(Frozen):
+    """Text. builtin: "topics" (CPython documentation topics), "stdlib" (standard-library sources). files: the user's own
+    UTF-8 text files; they are read, never copied."""
+
+    builtin: tuple[Literal["topics", "stdlib"], ...] = ("topics", "stdlib")
+    files: tuple[Path, ...] = ()
+    overlap_tokens: PositiveInt = 13
+    scoring: SplitSize = SplitSize(documents=3, tokens=128)
+    choice: SplitSize = SplitSize(documents=20, tokens=64)
+    heldout: SplitSize = SplitSize(documents=20, tokens=64)
+
+
+class ScoreChoice(Frozen):
+    dtype: Literal["float32", "model"] = "float32"
+    floor_multiple: PositiveFloat = 3.0
+
+
+class LadderChoice(Frozen):
+    """maps: how many whole mixed maps are measured. uniform: how many of the best predicted uniform pairs."""
+
+    maps: int = Field(default=5, ge=5)
+    uniform: PositiveInt = 6
+
+
+class RetrievalTask(Frozen):
+    lengths: tuple[PositiveInt, ...] = (400, 1200, 3200)
+    items_per_length: PositiveInt = 4
+
+
+class ShortTask(Frozen):
+    items: PositiveInt = 16
+
+
+class ServedKLTask(Frozen):
+    top_k: PositiveInt = 200
+
+
+class Tasks(Frozen):
+    """Held-out tasks. A task set to null is left out, and the card says so."""
+
+    retrieval: RetrievalTask | None = RetrievalTask()
+    short: ShortTask | None = ShortTask()
+    served_kl: ServedKLTask = ServedKLTask()
+
+
+class Seeds(Frozen):
+    corpora: int = 0
+    tasks: int = 1
+    bootstrap: int = 2
+    workload: int = 3
+
+
+class Workload(Frozen):
+    """trace: request shapes to replay. limit: first N requests, all when null."""
+
+    trace: Path
+    format: Literal["kvassay"] = "kvassay"
+    limit: PositiveInt | None = None
+    warmup_requests: int = Field(default=2, ge=0)
+    kv_memory_bytes: PositiveInt = 256 * 2**20
+
+
+class Gates(Frozen):
+    """What the decision asks for. Loosening a gate is a decision of the team, and the card shows every gate."""
+
+    quality_margin: Fraction = 0.02
+    kl_mean_nats: PositiveFloat = 0.05
+    kl_p99_nats: PositiveFloat = 0.5
+    payload_saving: Fraction = 0.25
+    ttft_p90_ratio: PositiveFloat = 1.10
+    tpot_p90_ratio: PositiveFloat = 1.10
+    checks: tuple[str, ...] = ("exhaustion", "fallback", "restart", "wrong_restart", "abort")
+
+
+class FallbackRung(Frozen):
+    """What is done when the cache is exhausted. smaller_map: the next smaller measured map. native: native formats
+    with `memory_factor` times the memory. context_cap: refuse longer requests before they start."""
+
+    kind: Literal["smaller_map", "native", "context_cap"]
+    context_tokens: PositiveInt | None = None
+    memory_factor: PositiveFloat = 1.0
+
+    @model_validator(mode="after")
+    def cap_has_tokens(self) -> "FallbackRung":
+        if (self.kind == "context_cap") != (self.context_tokens is not None):
+            raise ValueError("context_tokens belongs to context_cap, and context_cap needs it")
+        return self
+
+
+class Incumbent(Frozen):
+    """What the team serves today: one uniform pair."""
+
+    k: str
+    v: str
+
+
+class Plan(Frozen):
+    """A whole plan. Relative paths are relative to the plan file."""
+
+    model: ModelChoice
+    target: str = "transformers"
+    incumbent: Incumbent | None = None
+    formats: Menu
+    budget: Budget
+    corpora: CorporaChoice = CorporaChoice()
+    score: ScoreChoice = ScoreChoice()
+    ladder: LadderChoice = LadderChoice()
+    tasks: Tasks = Tasks()
+    seeds: Seeds = Seeds()
+    workload: Workload
+    gates: Gates = Gates()
+    fallback: tuple[FallbackRung, ...] = (FallbackRung(kind="smaller_map"), FallbackRung(kind="native", memory_factor=4.0))
+
+    @field_validator("target")
+    @classmethod
+    def known_target(cls, name: str) -> str:
+        if name not in CAPABILITIES:
+            raise ValueError(f"{name!r} is no target of this build; known: {', '.join(CAPABILITIES)}")
+        return name
