@@ -5,12 +5,17 @@ The command line and the Python API both go through here.
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from kvassay.errors import BadInput, DamagedArtifact
+from kvassay.plan import RESOLVED_PLAN, load_resolved, plan_difference, save_resolved
 from kvassay.plan.schema import Plan
-from kvassay.progress import Progress
+from kvassay.progress import Progress, for_stderr
 from kvassay.records import (
     Card,
     Corpora,
@@ -103,8 +108,35 @@ def run_stage(run: Run, plan: Plan, name: str, progress: Progress) -> Record:
     return record
 
 
-def run_all(run: Run, plan: Plan, progress: Progress) -> Card:
+def open_run(folder: Path, plan: Plan) -> Run:
+    """Begin a run folder, or go on with one of the same plan.
+
+    Raises BadInput when the folder belongs to another plan, naming the keys that differ, or holds something else.
+    """
+    if (folder / RESOLVED_PLAN).exists():
+        if different := plan_difference(load_resolved(folder), plan):
+            raise BadInput(f"{folder}: made with another plan ({', '.join(different)} differ); use another --out, or the plan it was made with")
+    elif folder.exists() and any(folder.iterdir()):
+        raise BadInput(f"{folder}: not empty and not a run folder; use another --out")
+    else:
+        save_resolved(folder, plan)
+    return Run(folder)
+
+
+@contextmanager
+def only_one(run: Run) -> Iterator[None]:
+    """Hold the run folder: a second kvassay on it is refused with BadInput. The lock goes with the process, however it ends."""
+    with run.path(".lock").open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise BadInput(f"{run.folder}: another kvassay is working in this run folder; wait for it, or use another --out") from None
+        yield
+
+
+def run_all(run: Run, plan: Plan, progress: Progress | None = None) -> Card:
     """Every stage in order; finished ones are kept."""
-    for stage in STAGES:
-        run_stage(run, plan, stage.name, progress)
+    with only_one(run):
+        for stage in STAGES:
+            run_stage(run, plan, stage.name, progress or for_stderr())
     return run.read(Card)

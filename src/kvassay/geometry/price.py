@@ -5,9 +5,49 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kvassay.errors import BadInput
-from kvassay.formats import law
-from kvassay.records.geometry import ByteParts, CacheBytes, Geometry, Layer
+from kvassay.formats import NATIVE, law
 from kvassay.records.frontier import Pair
+from kvassay.records.geometry import ByteParts, CacheBytes, Geometry, Layer
+
+NOT_PRICED = CacheBytes(growth_per_token=0, all_tokens_per_token=0, window_bytes=0, fixed_per_request=0)
+NATIVE_PAIR = Pair(k=NATIVE, v=NATIVE)
+
+
+def priced(
+    *,
+    model_type: str,
+    native_dtype: str,
+    assumptions: tuple[str, ...],
+    max_position_embeddings: int | None,
+    layers: tuple[Layer, ...],
+    context_tokens: int,
+) -> Geometry:
+    """The Geometry of these layers, priced natively for one request of `context_tokens` tokens."""
+    bare = Geometry(
+        model_type=model_type,
+        native_dtype=native_dtype,
+        assumptions=assumptions,
+        max_position_embeddings=max_position_embeddings,
+        layers=layers,
+        bytes=NOT_PRICED,
+        context_tokens=context_tokens,
+        total_bytes=0,
+        parts=ByteParts(payload=0, scales=0, padding=0),
+    )
+    return with_price(bare, native_pairs(bare), context_tokens)
+
+
+def with_price(geometry: Geometry, pairs: Sequence[Pair], context_tokens: int) -> Geometry:
+    """The same layers priced with other formats (`pairs` in the order of the owners) or at another context."""
+    parts = request_parts(geometry, pairs, context_tokens)
+    priced_bytes = cache_bytes(geometry, pairs)
+    total = parts.payload + parts.scales + parts.padding + priced_bytes.fixed_per_request
+    return geometry.model_copy(update={"bytes": priced_bytes, "context_tokens": context_tokens, "total_bytes": total, "parts": parts})
+
+
+def native_pairs(geometry: Geometry) -> tuple[Pair, ...]:
+    """Native K and V for every owner layer."""
+    return (NATIVE_PAIR,) * len(geometry.owners)
 
 
 def layer_bytes_per_token(layer: Layer, pair: Pair, native_dtype: str) -> int:

@@ -19,7 +19,10 @@ class DoesNotFit(Exception):
 
 @dataclass(frozen=True)
 class GenerateParams:
-    """temperature 0 is greedy. ignore_eos: go on to max_tokens whatever the model says. top_logprobs: alternatives per token."""
+    """temperature 0 is greedy. ignore_eos: go on to max_tokens whatever the model says. top_logprobs: alternatives per token.
+
+    The face cuts the text at `stop` strings by itself; a backend may ignore them.
+    """
 
     max_tokens: int
     temperature: float = 0.0
@@ -44,12 +47,13 @@ class GeneratedToken:
 class PromptLogprob:
     """Log-probability (nats) of one prompt token given those before it, and the `top` most likely (id, logprob), best first.
 
-    The first prompt token has none.
+    The first prompt token has none. rank: place of the token in the whole vocabulary, 1 the most likely; None where not known.
     """
 
     token_id: int
     logprob: float | None
     top: tuple[tuple[int, float], ...] = ()
+    rank: int | None = None
 
 
 @dataclass(frozen=True)
@@ -80,9 +84,15 @@ class KVState:
 
 
 class Backend(Protocol):
-    """A library engine that serves one sequence at a time. Calls never overlap: the face holds a lock."""
+    """A library engine that serves one sequence at a time.
+
+    Every call comes from one and the same thread, so calls never overlap, except `kv_state`: it comes from other threads at any
+    moment, also in the middle of a generation, and must return at once without touching the model. `vocab_size` lets the face
+    refuse a token id that no embedding row exists for.
+    """
 
     model_name: str
+    vocab_size: int
 
     def encode(self, text: str) -> list[int]: ...
 

@@ -1,0 +1,100 @@
+"""Gates on what the arm answers: primary tasks, KL through the served cache, and whether the harness reads the cache at all."""
+
+from __future__ import annotations
+
+from kvassay.card.evidence import Case, gate
+from kvassay.card.wording import count, interval, nats, points, signed_points, significant
+from kvassay.records.card import Gate
+from kvassay.records.evaluation import Comparison
+
+PRIMARY_TASKS = ("retrieval", "short")
+MIN_POSITIONS_FOR_P99 = 1000
+
+
+def quality_gates(case: Case) -> list[Gate]:
+    return [canary_gate(case), *(task_gate(case, task) for task in PRIMARY_TASKS), kl_mean_gate(case), kl_p99_gate(case)]
+
+
+def canary_gate(case: Case) -> Gate:
+    """A harness that the worst cache cannot move does not read the cache: then nothing else here is evidence."""
+    canary = case.records.evaluation.canary
+    expected = "the worst cache the engine can serve changes what it answers"
+    observed = f"{canary.format}: {nats(canary.kl_nats)}, {canary.answers_changed} of {canary.answers} answers changed"
+    outcome = "met" if canary.moved else "undecided"
+    why = None if canary.moved else f"{canary.format} in every layer changed nothing, so these measurements do not read the cache"
+    return gate("canary", outcome, expected, observed, "evaluation.json canary", why)
+
+
+def task_gate(case: Case, task: str) -> Gate:
+    margin = case.gates.quality_margin
+    expected = f"no_worse than native at {points(margin)}"
+    evidence = f"evaluation.json tasks.{task}.comparisons.{case.arm}"
+    result = case.records.evaluation.tasks.get(task)
+    if result is None:
+        return gate(task, "undecided", expected, "not run", evidence, "the plan leaves this task out, so nothing is shown")
+    comparison = result.comparisons.get(case.arm)
+    if comparison is None:
+        return gate(task, "undecided", expected, "not compared", evidence, f"arm {case.arm} was not compared with native")
+    observed = compared(comparison)
+    if comparison.margin != margin:
+        judged = f"judged at {points(comparison.margin)}, the gate asks {points(margin)}"
+        return gate(task, "undecided", expected, observed, evidence, judged)
+    if not result.sensitive:
+        return gate(task, "undecided", expected, observed, evidence, f"the task cannot judge this model: {result.sensitive_reason}")
+    if comparison.verdict == "no_worse":
+        return gate(task, "met", expected, observed, evidence)
+    if comparison.verdict == "worse":
+        return gate(task, "missed", expected, observed, evidence, f"worse than native: {observed}")
+    return gate(task, "undecided", expected, observed, evidence, not_shown(comparison))
+
+
+def compared(comparison: Comparison) -> str:
+    """"0.92 after 1.00 (-8.3 points [-28, +4], n 12)"."""
+    low, high = signed_points(comparison.interval.low), signed_points(comparison.interval.high)
+    return f"{comparison.b:.2f}, native {comparison.a:.2f} ({signed_points(comparison.difference)} points [{low}, {high}], n {comparison.n})"
+
+
+def not_shown(comparison: Comparison) -> str:
+    margin = points(comparison.margin)
+    if comparison.n < comparison.items_needed:
+        return f"{comparison.n} of {comparison.items_needed} items needed to show no_worse at {margin}"
+    return f"not shown at {margin} with {count(comparison.n, 'item')}: the interval still reaches {signed_points(comparison.interval.low)} points"
+
+
+def kl_mean_gate(case: Case) -> Gate:
+    """The whole interval must lie under the limit; one that straddles it decides nothing."""
+    limit = case.gates.kl_mean_nats
+    expected = f"at most {nats(limit)}, interval included"
+    evidence = f"evaluation.json kl.{case.arm}"
+    served = case.records.evaluation.kl.get(case.arm)
+    if served is None or served.estimator == "none":
+        return gate("kl_mean", "undecided", expected, "not measured", evidence, f"no served KL: {missing_kl(case)}")
+    observed = f"{nats(served.mean)} {interval(served.mean_interval)} over {count(served.documents, 'document')}"
+    if not case.records.evaluation.canary.moved:
+        return gate("kl_mean", "undecided", expected, observed, evidence, "the canary moved nothing, so this KL says nothing of the cache")
+    if served.mean_interval.low > limit:
+        return gate("kl_mean", "missed", expected, observed, evidence)
+    if max(served.mean, served.mean_interval.high) <= limit:
+        return gate("kl_mean", "met", expected, observed, evidence)
+    why = f"{observed} reaches over the limit of {nats(limit)}; more held-out documents would decide"
+    return gate("kl_mean", "undecided", expected, observed, evidence, why)
+
+
+def kl_p99_gate(case: Case) -> Gate:
+    limit = case.gates.kl_p99_nats
+    expected = f"at most {nats(limit)} at the worst 1 % of positions"
+    evidence = f"evaluation.json kl.{case.arm}"
+    served = case.records.evaluation.kl.get(case.arm)
+    if served is None or served.estimator == "none":
+        return gate("kl_p99", "undecided", expected, "not measured", evidence, f"no served KL: {missing_kl(case)}")
+    observed = f"{significant(served.p99, 2)} nats over {count(served.positions, 'position')}"
+    if not case.records.evaluation.canary.moved:
+        return gate("kl_p99", "undecided", expected, observed, evidence, "the canary moved nothing, so this KL says nothing of the cache")
+    if served.positions < MIN_POSITIONS_FOR_P99:
+        why = f"a 99th percentile needs {MIN_POSITIONS_FOR_P99:,} positions, {served.positions} were scored"
+        return gate("kl_p99", "undecided", expected, observed, evidence, why)
+    return gate("kl_p99", "met" if served.p99 <= limit else "missed", expected, observed, evidence)
+
+
+def missing_kl(case: Case) -> str:
+    return case.records.evaluation.kl_reason.get(case.arm) or "the engine gives no log-probabilities"

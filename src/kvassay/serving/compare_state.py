@@ -1,0 +1,41 @@
+"""A running server's cache against the map it should serve, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kvassay.records.kv_map import KVMap
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One fact that differs between what was exported and what runs."""
+
+    what: str
+    expected: str
+    observed: str
+
+
+def compare_state(kv_map: KVMap, state: Mapping[str, Any]) -> tuple[Difference, ...]:
+    """Every difference between `kv_map` and the server's /kv_state; an absent fact is a difference too."""
+    found = [
+        Difference(what, str(expected), str(observed))
+        for what, expected, observed in (
+            ("map digest", kv_map.digest, state.get("map_digest")),
+            ("weights", kv_map.model, state.get("model_sha256")),
+            ("scales", kv_map.scales, state.get("scales")),
+            ("bytes per token", float(kv_map.bytes_per_token), state.get("bytes_per_token")),
+        )
+        if expected != observed
+    ]
+    layers = state.get("layers")
+    running = {each.get("index"): each for each in layers if isinstance(each, dict)} if isinstance(layers, list | tuple) else {}
+    for layer in kv_map.layers:
+        seen = running.pop(layer.index, {})
+        for tensor, expected in (("k", layer.k), ("v", layer.v)):
+            if seen.get(tensor) != expected:
+                found.append(Difference(f"layer {layer.index} {tensor.upper()}", expected, str(seen.get(tensor))))
+    found += [Difference(f"layer {index}", "no cache", "a cache") for index in running]
+    return tuple(found)
