@@ -38,16 +38,79 @@ STAGES: tuple[Stage, ...] = (
     Stage("prepare", "make the weights each engine needs", (), ("model",), Model, "kvassay.models.prepare:prepare"),
     Stage("geometry", "exact bytes per layer", (Model,), (), Geometry, "kvassay.geometry.stage:geometry"),
     Stage("corpora", "three disjoint splits of text", (Model,), ("corpora", "seeds"), Corpora, "kvassay.corpora.stage:corpora"),
-    Stage("score", "loss of every layer's K and V in every format", (Model, Geometry, Corpora), ("formats", "score", "target"), Scores, "kvassay.scoring.stage:score"),
-    Stage("solve", "budget to candidate maps", (Geometry, Scores), ("formats", "budget", "ladder", "target"), Frontier, "kvassay.solving.stage:solve"),
-    Stage("measure", "joint loss of whole maps", (Model, Geometry, Corpora, Frontier), ("ladder", "score", "seeds"), Ladder, "kvassay.scoring.stage:measure"),
-    Stage("freeze", "the choice, hashed", (Model, Geometry, Ladder), ("budget", "gates", "target"), FrozenMap, "kvassay.solving.freeze:freeze"),
-    Stage("export", "files and launch command of every arm", (Model, Geometry, FrozenMap), ("target", "incumbent"), Export, "kvassay.targets.export:export"),
-    Stage("probe", "are the arms engaged, and as predicted", (Model, Geometry, Corpora, Ladder, FrozenMap, Export), ("tasks", "seeds"), Probe, "kvassay.probing.stage:probe"),
-    Stage("evaluate", "held-out tasks, paired", (Model, Corpora, FrozenMap, Export, Probe), ("tasks", "seeds", "gates"), Evaluation, "kvassay.evaluation.stage:evaluate"),
-    Stage("roadtest", "load, exhaustion, fallback, restart", (Model, Geometry, FrozenMap, Export), ("workload", "seeds", "fallback"), Roadtest, "kvassay.roadtest.stage:roadtest"),
-    Stage("card", "one record, one decision", (Model, Geometry, Corpora, Scores, Frontier, Ladder, FrozenMap, Export, Probe, Evaluation, Roadtest), ("gates", "budget"), Card, "kvassay.card.stage:card"),
-)  # fmt: skip
+    Stage(
+        "score",
+        "loss of every layer's K and V in every format",
+        (Model, Geometry, Corpora),
+        ("formats", "score", "target"),
+        Scores,
+        "kvassay.scoring.stage:score",
+    ),
+    Stage(
+        "solve",
+        "budget to candidate maps",
+        (Geometry, Scores),
+        ("formats", "budget", "ladder", "target"),
+        Frontier,
+        "kvassay.solving.stage:solve",
+    ),
+    Stage(
+        "measure",
+        "joint loss of whole maps",
+        (Model, Geometry, Corpora, Frontier),
+        ("ladder", "score", "seeds"),
+        Ladder,
+        "kvassay.scoring.stage:measure",
+    ),
+    Stage(
+        "freeze",
+        "the choice, hashed",
+        (Model, Geometry, Ladder),
+        ("budget", "gates", "seeds", "target"),
+        FrozenMap,
+        "kvassay.solving.freeze:freeze",
+    ),
+    Stage(
+        "export",
+        "files and launch command of every arm",
+        (Model, Geometry, FrozenMap),
+        ("target", "incumbent"),
+        Export,
+        "kvassay.targets.export:export",
+    ),
+    Stage(
+        "probe",
+        "are the arms engaged, and as predicted",
+        (Model, Geometry, Corpora, Ladder, FrozenMap, Export),
+        ("tasks", "seeds"),
+        Probe,
+        "kvassay.probing.stage:probe",
+    ),
+    Stage(
+        "evaluate",
+        "held-out tasks, paired",
+        (Model, Corpora, FrozenMap, Export, Probe),
+        ("tasks", "seeds", "gates"),
+        Evaluation,
+        "kvassay.evaluation.stage:evaluate",
+    ),
+    Stage(
+        "roadtest",
+        "load, exhaustion, fallback, restart",
+        (Model, Geometry, FrozenMap, Export),
+        ("workload", "seeds", "fallback"),
+        Roadtest,
+        "kvassay.roadtest.stage:roadtest",
+    ),
+    Stage(
+        "card",
+        "one record, one decision",
+        (Model, Geometry, Corpora, Scores, Frontier, Ladder, FrozenMap, Export, Probe, Evaluation, Roadtest),
+        ("gates", "budget", "incumbent"),
+        Card,
+        "kvassay.report.stage:card",
+    ),
+)
 
 BY_NAME = {stage.name: stage for stage in STAGES}
 
@@ -115,7 +178,8 @@ def open_run(folder: Path, plan: Plan) -> Run:
     """
     if (folder / RESOLVED_PLAN).exists():
         if different := plan_difference(load_resolved(folder), plan):
-            raise BadInput(f"{folder}: made with another plan ({', '.join(different)} differ); use another --out, or the plan it was made with")
+            keys = ", ".join(different)
+            raise BadInput(f"{folder}: made with another plan (different: {keys}); use another --out, or the plan it was made with")
     elif folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder}: not empty and not a run folder; use another --out")
     else:

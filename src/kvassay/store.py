@@ -60,8 +60,8 @@ def write_atomic(path: Path, data: bytes) -> None:
             handle.write(data)
             handle.flush()
             os.fsync(handle.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
         sync_folder(path.parent)
     except OSError as error:
         if temporary:
@@ -131,7 +131,7 @@ class Run:
         """The header of an artifact: schema, inputs, settings digest. Raises DamagedArtifact."""
         document = self.document(kind.artifact)
         try:
-            return Header.model_validate({k: document.get(k) for k in Header.keys()})
+            return Header.model_validate({k: document.get(k) for k in Header.names()})
         except ValidationError as error:
             raise DamagedArtifact(f"{self.path(kind.artifact)}: {first_problem(error)}; delete the file to make it again") from None
 
@@ -142,14 +142,14 @@ class Run:
         if document.get("schema") != kind.schema_id:
             raise DamagedArtifact(f"{path}: schema is {document.get('schema')!r}, this build reads {kind.schema_id!r}")
         try:
-            return kind.model_validate({k: v for k, v in document.items() if k not in Header.keys()})
+            return kind.model_validate({k: v for k, v in document.items() if k not in Header.names()})
         except ValidationError as error:
             raise DamagedArtifact(f"{path}: {first_problem(error)}; delete the file to make it again") from None
 
     def write(self, record: Record, inputs: dict[str, str], settings_sha256: str) -> None:
         """Commit a stage: header and body in one file, written atomically, last of all files of the stage."""
         header = Header(
-            schema=record.schema_id,
+            schema_id=record.schema_id,
             tool_version=TOOL_VERSION,
             created_at=datetime.now(UTC).isoformat(timespec="seconds"),
             inputs=inputs,

@@ -58,5 +58,10 @@ def read_records(run: Run) -> RunRecords:
 def gate(name: str, outcome: Outcome, expected: str, observed: str, evidence: str, why: str | None = None) -> Gate:
     """A gate whose sentence is "name: why", or "name: observed, expected ..." where nothing more needs saying."""
     return Gate(
-        name=name, outcome=outcome, expected=expected, observed=observed, evidence=evidence, sentence=f"{name}: {why or f'{observed}; expected {expected}'}"
+        name=name,
+        outcome=outcome,
+        expected=expected,
+        observed=observed,
+        evidence=evidence,
+        sentence=f"{name}: {why or f'{observed}; expected {expected}'}",
     )

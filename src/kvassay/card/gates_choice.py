@@ -64,7 +64,9 @@ def uniform_gate(case: Case) -> Gate:
         observed = f"{frozen.recommended_arm} is recommended; {frozen.uniform_reason or 'no uniform pair was measured'}"
     else:
         own, uniform = frozen.provenance.measured_kl_nats, frozen.uniform_provenance.measured_kl_nats
-        observed = f"{frozen.recommended_arm} is recommended (measured KL: map {nats(own)}, best uniform pair at no more bytes {nats(uniform)})"
+        observed = (
+            f"{frozen.recommended_arm} is recommended (measured KL: map {nats(own)}, best uniform pair at no more bytes {nats(uniform)})"
+        )
     if frozen.recommended_arm == case.arm:
         return gate("recommended", "met", expected, observed, evidence)
     why = f"use {frozen.recommended_arm} instead: {frozen.recommended_reason}"
@@ -78,11 +80,16 @@ def incumbent_gates(case: Case) -> list[Gate]:
     if case.incumbent is None:
         return []
     name = f"{case.incumbent.k}/{case.incumbent.v}"
-    expected, evidence = f"smaller and closer to native than the incumbent {name}", "export.json arms.incumbent, evaluation.json kl.incumbent"
+    expected, evidence = (
+        f"smaller and closer to native than the incumbent {name}",
+        "export.json arms.incumbent, evaluation.json kl.incumbent",
+    )
     own, old = case.records.export.arms.get(case.arm), case.records.export.arms.get("incumbent")
     own_kl, old_kl = case.records.evaluation.kl.get(case.arm), case.records.evaluation.kl.get("incumbent")
     if own is None or old is None or own_kl is None or old_kl is None:
-        return [gate("incumbent", "undecided", expected, "not measured", evidence, f"the incumbent {name} was not measured beside this arm")]
+        return [
+            gate("incumbent", "undecided", expected, "not measured", evidence, f"the incumbent {name} was not measured beside this arm")
+        ]
     observed = (
         f"{whole_bytes(own.bytes_per_token)} per token and KL {interval(own_kl.mean_interval)}, "
         f"incumbent {whole_bytes(old.bytes_per_token)} and {interval(old_kl.mean_interval)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kvassay.card.evidence import Case, gate
 from kvassay.card.wording import count, interval, nats, points, signed_points, significant
-from kvassay.records.card import Gate
+from kvassay.records.card import Gate, Outcome
 from kvassay.records.evaluation import Comparison
 
 PRIMARY_TASKS = ("retrieval", "short")
@@ -20,7 +20,7 @@ def canary_gate(case: Case) -> Gate:
     canary = case.records.evaluation.canary
     expected = "the worst cache the engine can serve changes what it answers"
     observed = f"{canary.format}: {nats(canary.kl_nats)}, {canary.answers_changed} of {canary.answers} answers changed"
-    outcome = "met" if canary.moved else "undecided"
+    outcome: Outcome = "met" if canary.moved else "undecided"
     why = None if canary.moved else f"{canary.format} in every layer changed nothing, so these measurements do not read the cache"
     return gate("canary", outcome, expected, observed, "evaluation.json canary", why)
 
@@ -49,16 +49,19 @@ def task_gate(case: Case, task: str) -> Gate:
 
 
 def compared(comparison: Comparison) -> str:
-    """"0.92 after 1.00 (-8.3 points [-28, +4], n 12)"."""
+    """ "0.92 after 1.00 (-8.3 points [-28, +4], n 12)"."""
     low, high = signed_points(comparison.interval.low), signed_points(comparison.interval.high)
-    return f"{comparison.b:.2f}, native {comparison.a:.2f} ({signed_points(comparison.difference)} points [{low}, {high}], n {comparison.n})"
+    return (
+        f"{comparison.b:.2f}, native {comparison.a:.2f} ({signed_points(comparison.difference)} points [{low}, {high}], n {comparison.n})"
+    )
 
 
 def not_shown(comparison: Comparison) -> str:
     margin = points(comparison.margin)
     if comparison.n < comparison.items_needed:
         return f"{comparison.n} of {comparison.items_needed} items needed to show no_worse at {margin}"
-    return f"not shown at {margin} with {count(comparison.n, 'item')}: the interval still reaches {signed_points(comparison.interval.low)} points"
+    reaches = f"the interval still reaches {signed_points(comparison.interval.low)} points"
+    return f"not shown at {margin} with {count(comparison.n, 'item')}: {reaches}"
 
 
 def kl_mean_gate(case: Case) -> Gate:

@@ -57,13 +57,16 @@ def requests_gate(case: Case) -> Gate:
     if arm is None:
         return gate("requests", "undecided", expected, "not run", evidence, missing_arm(case))
     counts = arm.requests
-    observed = f"{counts.ok} of {counts.total} answered, {counts.failed} failed, {counts.empty} empty; {arm.answers_matched} of {arm.answers_checked} answers the same"
+    same = f"{arm.answers_matched} of {arm.answers_checked} answers the same"
+    observed = f"{counts.ok} of {counts.total} answered, {counts.failed} failed, {counts.empty} empty; {same}"
     if counts.failed or counts.empty or arm.answers_matched < arm.answers_checked:
         return gate("requests", "missed", expected, observed, evidence)
     if counts.ok == 0 or counts.ok < counts.total:
         return gate("requests", "undecided", expected, observed, evidence, "no request is known to be answered")
     if arm.answers_checked == 0:
-        return gate("requests", "undecided", expected, observed, evidence, f"{count(counts.total, 'request')} answered, but no answer was checked")
+        return gate(
+            "requests", "undecided", expected, observed, evidence, f"{count(counts.total, 'request')} answered, but no answer was checked"
+        )
     return gate("requests", "met", expected, observed, evidence)
 
 

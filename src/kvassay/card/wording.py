@@ -67,12 +67,12 @@ def ratio(value: float) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """"1 layer", "30 layers"."""
+    """ "1 layer", "30 layers"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """"0-3, 7, 9-10"."""
+    """ "0-3, 7, 9-10"."""
     runs: list[list[int]] = []
     for number in sorted(set(numbers)):
         if runs and number == runs[-1][1] + 1:
@@ -83,7 +83,7 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def format_counts(names: Sequence[str]) -> str:
-    """"fp8_e4m3 ×18, nvfp4 ×12", most used first; the name alone when all are the same."""
+    """ "fp8_e4m3 ×18, nvfp4 ×12", most used first; the name alone when all are the same."""
     distinct = sorted(set(names), key=lambda name: (-names.count(name), name))
     if len(distinct) == 1:
         return distinct[0]
@@ -91,7 +91,7 @@ def format_counts(names: Sequence[str]) -> str:
 
 
 def map_in_words(pairs: Sequence[Pair]) -> str:
-    """"fp8_e4m3/nvfp4 in all layers" or "K fp8_e4m3 ×18, nvfp4 ×12; V nvfp4"."""
+    """ "fp8_e4m3/nvfp4 in all layers" or "K fp8_e4m3 ×18, nvfp4 ×12; V nvfp4"."""
     if len(set(pairs)) == 1:
         k, v = pairs[0].k, pairs[0].v
         return f"{k} in all layers" if k == v else f"{k}/{v} in all layers"

@@ -13,7 +13,9 @@ MIN_CHARACTERS = 2_000
 MAX_CHARACTERS = 200_000
 
 # Not text that people wrote for readers: tests, tables, other packages, and pydoc_data, which is "topics" again.
-SKIPPED_FOLDERS = frozenset({"test", "tests", "idle_test", "site-packages", "dist-packages", "encodings", "pydoc_data", "__pycache__", "turtledemo"})
+SKIPPED_FOLDERS = frozenset(
+    {"test", "tests", "idle_test", "site-packages", "dist-packages", "encodings", "pydoc_data", "__pycache__", "turtledemo"}
+)
 
 
 def topics() -> list[SourceText]:

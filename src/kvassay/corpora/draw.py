@@ -47,9 +47,11 @@ def deal(sources: Sequence[SourceText], wanted: dict[SplitName, int], seed: int)
     """Give every source to exactly one split, about in proportion to the documents wanted. Raises BadInput when there are too few."""
     if len(sources) < len(SPLITS):
         kind = sources[0].kind if sources else "text"
-        raise BadInput(f"corpora: {len(sources)} sources of {kind}; each of the {len(SPLITS)} splits needs its own, so give at least {len(SPLITS)}")
+        raise BadInput(
+            f"corpora: {len(sources)} sources of {kind}; each of the {len(SPLITS)} splits needs its own, so give at least {len(SPLITS)}"
+        )
     shuffled = sorted(sources, key=lambda source: source.name)
-    random.Random(f"{seed}:{shuffled[0].kind}").shuffle(shuffled)
+    random.Random(f"{seed}:{shuffled[0].kind}").shuffle(shuffled)  # noqa: S311  (repeatable, not secret)
     dealt: dict[SplitName, list[SourceText]] = {}
     total, taken = sum(wanted.values()), 0
     for place, name in enumerate(SPLITS):
@@ -74,7 +76,9 @@ def draw(drawing: Drawing, sources: Sequence[SourceText], sizes: dict[SplitName,
         for name in SPLITS:
             slots = [slot for slot in range(sizes[name].documents) if kinds[slot % len(kinds)] == kind]
             taken = {other: list(drawn[other].values()) for other in SPLITS}
-            for slot, passage in zip(slots, _passages(drawing, dealt[kind][name], len(slots), sizes[name].tokens, taken, name), strict=True):
+            for slot, passage in zip(
+                slots, _passages(drawing, dealt[kind][name], len(slots), sizes[name].tokens, taken, name), strict=True
+            ):
                 drawn[name][slot] = passage
     passages = {name: [drawn[name][slot] for slot in sorted(drawn[name])] for name in SPLITS}
     refuse_overlap(drawing, passages)
@@ -112,7 +116,7 @@ def _one(drawing: Drawing, source: SourceText, tokens: int, foreign: set[Run13],
     ids = drawing.ids(source)
     if len(ids) < tokens:
         return None
-    choose = random.Random(f"{drawing.seed}:{label}:{source.name}")
+    choose = random.Random(f"{drawing.seed}:{label}:{source.name}")  # noqa: S311  (repeatable, not secret)
     used = [(each.start, each.start + len(each.ids)) for each in own if each.source.name == source.name]
     for _ in range(TRIES_PER_DOCUMENT):
         start = choose.randrange(len(ids) - tokens + 1)

@@ -26,13 +26,19 @@ def load_split(run: Run, plan: Plan, corpora: Corpora, name: SplitName) -> list[
     for document in corpora.splits[name].documents:
         source = sources.get(document.source)
         if source is None:
-            raise DamagedArtifact(f"{run.path(corpora.artifact)}: source {document.source} is not on this machine; delete the file to draw the text again")
+            raise DamagedArtifact(
+                f"{run.path(corpora.artifact)}: source {document.source} is not on this machine; delete the file to draw the text again"
+            )
         if source.sha256 != corpora.sources.get(document.source):
-            raise DamagedArtifact(f"{run.path(corpora.artifact)}: source {document.source} has changed since; delete the file to draw the text again")
+            raise DamagedArtifact(
+                f"{run.path(corpora.artifact)}: source {document.source} has changed since; delete the file to draw the text again"
+            )
         if document.source not in tokenized:
             tokenized[document.source] = encode(source.text)
         ids = tokenized[document.source][document.start : document.start + document.tokens]
         if ids_digest(ids) != document.sha256:
-            raise DamagedArtifact(f"{run.path(corpora.artifact)}: {document.source} gives other tokens than recorded; delete the file to draw the text again")
+            raise DamagedArtifact(
+                f"{run.path(corpora.artifact)}: {document.source} gives other tokens than recorded; delete the file to draw the text again"
+            )
         rows.append(ids)
     return rows

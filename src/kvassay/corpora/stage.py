@@ -50,9 +50,13 @@ def all_sources(choice: CorporaChoice) -> list[SourceText]:
 
 def split_record(passages: Sequence[Passage], row_tokens: int) -> Split:
     """The manifest of one split: no text, only names, places, digests and the share of tokens of each kind."""
-    documents = tuple(Document(source=p.source.name, kind=p.source.kind, start=p.start, tokens=len(p.ids), sha256=ids_digest(p.ids)) for p in passages)
+    documents = tuple(
+        Document(source=p.source.name, kind=p.source.kind, start=p.start, tokens=len(p.ids), sha256=ids_digest(p.ids)) for p in passages
+    )
     total = sum(document.tokens for document in documents)
     by_kind: dict[str, int] = {}
     for document in documents:
         by_kind[document.kind] = by_kind.get(document.kind, 0) + document.tokens
-    return Split(documents=documents, row_tokens=row_tokens, total_tokens=total, mix={kind: by_kind[kind] / total for kind in sorted(by_kind)})
+    return Split(
+        documents=documents, row_tokens=row_tokens, total_tokens=total, mix={kind: by_kind[kind] / total for kind in sorted(by_kind)}
+    )

@@ -7,7 +7,6 @@ import hashlib
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import cast
 
 from kvassay.errors import BadInput
 from kvassay.records.model import Model
@@ -40,7 +39,9 @@ def _fast(path: Path) -> tuple[Encode, Decode]:
         raise BadInput(f"{path}: not a tokenizer ({error}); prepare the model again") from error
     fast.no_truncation()
     fast.no_padding()
-    return (lambda text: cast("list[int]", fast.encode(text, add_special_tokens=False).ids)), (lambda ids: str(fast.decode(list(ids), skip_special_tokens=False)))
+    return (lambda text: fast.encode(text, add_special_tokens=False).ids), (
+        lambda ids: str(fast.decode(list(ids), skip_special_tokens=False))
+    )
 
 
 def ids_digest(ids: Sequence[int]) -> str:

@@ -21,7 +21,9 @@ def user_files(paths: Sequence[Path]) -> list[SourceText]:
     first_with: dict[str, str] = {}
     for text in texts:
         if text.sha256 in first_with:
-            raise BadInput(f"corpora.files: {text.name} and {first_with[text.sha256]} have the same content; splits would share text, so name it once")
+            raise BadInput(
+                f"corpora.files: {text.name} and {first_with[text.sha256]} have the same content; splits would share text, so name it once"
+            )
         first_with[text.sha256] = text.name
     return texts
 

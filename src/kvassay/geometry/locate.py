@@ -6,6 +6,7 @@ import importlib.util
 from pathlib import Path
 
 from kvassay.errors import BadInput
+from kvassay.geometry.keys import shown
 
 PACKAGE = "package:"
 
@@ -15,36 +16,37 @@ def locate(model: str | Path) -> Path:
 
     Raises BadInput when nothing is there.
     """
-    if isinstance(model, str) and model.startswith(PACKAGE):
-        return package_file(model.removeprefix(PACKAGE))
-    path = Path(model)
+    in_package = isinstance(model, str) and model.startswith(PACKAGE)
+    path = package_path(str(model).removeprefix(PACKAGE)) if in_package else Path(model)
     try:
         if path.is_dir():
             return _inside(path)
         if path.is_file():
             return path
     except (OSError, ValueError) as error:
-        raise BadInput(f"{str(model)[:200]!r}: not a path ({error})") from error
+        raise BadInput(f"{shown(str(model))}: not a path ({error})") from error
     raise BadInput(f"{path}: no such file or folder; give a model folder, a config.json, a GGUF file or {PACKAGE}NAME/FILE.gguf")
 
 
-def package_file(resource: str) -> Path:
-    """The file "import_name/file" inside an installed package, found without importing the package.
+def package_path(resource: str) -> Path:
+    """The file or folder "import_name/inner/path" of an installed package, found without importing the package.
 
-    Raises BadInput when the package is not installed, the file is missing, or the name leads out of the package.
+    Raises BadInput when the package is not installed, holds nothing there, or the name leads out of it.
     """
-    name, _, inside = resource.partition("/")
-    parts = Path(inside).parts
-    if not name.isidentifier() or not parts or ".." in parts or Path(inside).is_absolute():
-        raise BadInput(f"package {resource!r}: must be import_name/file.gguf")
-    spec = importlib.util.find_spec(name)
+    name, _, inner = resource.partition("/")
+    if not name.isidentifier() or not inner or ".." in Path(inner).parts or Path(inner).is_absolute() or "\0" in inner:
+        raise BadInput(f"{PACKAGE}{resource}: must be import_name/file.gguf")
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        spec = None
     if spec is None or not spec.submodule_search_locations:
-        raise BadInput(f"package {name}: not installed here; install it, or name a folder or a GGUF file")
+        raise BadInput(f"{PACKAGE}{resource}: package {name} is not installed here; install it, or name a folder or a GGUF file")
     for folder in spec.submodule_search_locations:
-        path = Path(folder, *parts)
-        if path.is_file():
+        path = Path(folder, inner)
+        if path.exists():
             return path
-    raise BadInput(f"package {name}: holds no file {inside}")
+    raise BadInput(f"{PACKAGE}{resource}: package {name} is installed but holds no {inner}")
 
 
 def _inside(folder: Path) -> Path:

@@ -64,8 +64,12 @@ def bytes_per_token(geometry: Geometry, pairs: Sequence[Pair]) -> int:
 
 def effective_bits(geometry: Geometry, pairs: Sequence[Pair]) -> float:
     """Bits per cached element over all owner layers, block scales included."""
-    elements = sum(layer.kv_heads * (layer.k_dim + layer.v_dim) for layer in geometry.owners)
-    return 8 * bytes_per_token(geometry, pairs) / elements
+    return 8 * bytes_per_token(geometry, pairs) / cached_elements(geometry)
+
+
+def cached_elements(geometry: Geometry) -> int:
+    """Elements of K and V that one token adds over all owner layers."""
+    return sum(layer.kv_heads * (layer.k_dim + layer.v_dim) for layer in geometry.owners)
 
 
 def cache_bytes(geometry: Geometry, pairs: Sequence[Pair]) -> CacheBytes:

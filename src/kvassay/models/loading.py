@@ -40,7 +40,9 @@ def load_model(folder: Path, dtype: torch.dtype, trust_remote_code: bool = False
         raise BadInput(f"{folder}: transformers cannot load this model ({one_line(error)})") from error
     problems = [str(name) for kind in ("missing_keys", "mismatched_keys") for name in info.get(kind, ())]
     if problems:
-        raise BadInput(f"{folder}: {len(problems)} weights are missing or of the wrong shape, first {sorted(problems)[0]}; get the model again")
+        raise BadInput(
+            f"{folder}: {len(problems)} weights are missing or of the wrong shape, first {sorted(problems)[0]}; get the model again"
+        )
     loaded: PreTrainedModel = model.eval().requires_grad_(False)
     return loaded
 

@@ -21,7 +21,8 @@ class Quantizer(Protocol):
     """One cache format. Rows are independent: packing tokens one by one or all at once gives the same bytes.
 
     Rounding is to nearest, ties to even. Finite input gives finite output: values out of range saturate. Infinities
-    saturate too. A NaN is never hidden: every element that shares its scale (only itself in unscaled formats) comes back NaN.
+    saturate too, unless a float format stores its own dtype unchanged. A NaN is never hidden: it comes back as NaN, in scaled formats
+    with all elements that share its scale.
     """
 
     @property
@@ -40,8 +41,8 @@ class Quantizer(Protocol):
 
 
 def limited(x: Tensor) -> Tensor:
-    """`x` in FP32 with infinities and near-infinities brought to the largest finite BF16; NaN stays."""
-    return x.float().clamp(-LARGEST_INPUT, LARGEST_INPUT)
+    """A copy of `x` in FP32 with infinities and near-infinities brought to the largest finite BF16; NaN stays."""
+    return x.to(torch.float32, copy=True, memory_format=torch.contiguous_format).clamp_(-LARGEST_INPUT, LARGEST_INPUT)
 
 
 def narrowed(x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -51,6 +52,11 @@ def narrowed(x: Tensor, dtype: torch.dtype) -> Tensor:
     if dtype == torch.float16:
         x.clamp_(-torch.finfo(dtype).max, torch.finfo(dtype).max)
     return x.to(dtype)
+
+
+def grouped(x: Tensor, size: int) -> Tensor:
+    """`x` [..., n] as [..., n / size, size], the same memory."""
+    return x.view(*x.shape[:-1], x.shape[-1] // size, size)
 
 
 def head_dim_of(x: Tensor, law: FormatLaw) -> int:

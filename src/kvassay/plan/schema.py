@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from kvassay.capabilities import CAPABILITIES
 from kvassay.formats import FORMATS, NATIVE
 from kvassay.records.base import Fraction, Frozen
+from kvassay.records.roadtest import CHECKS
+
+COMMIT = re.compile(r"[0-9a-f]{40}")
+HUB_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
+
+
+def known_format(name: str) -> str:
+    """The name itself. Raises ValueError when it is no format of this build."""
+    if name != NATIVE and name not in FORMATS:
+        raise ValueError(f"{name!r} is no format; known: {NATIVE}, {', '.join(FORMATS)}")
+    return name
+
+
+FormatName = Annotated[str, AfterValidator(known_format)]
 
 
 class ModelChoice(Frozen):
@@ -27,7 +42,7 @@ class ModelChoice(Frozen):
     trust_remote_code: bool = False
 
     @model_validator(mode="after")
-    def one_place(self) -> "ModelChoice":
+    def one_place(self) -> ModelChoice:
         named = [name for name in ("folder", "gguf", "package", "hub") if getattr(self, name)]
         if len(named) != 1:
             raise ValueError("name exactly one of folder, gguf, package, hub")
@@ -35,21 +50,22 @@ class ModelChoice(Frozen):
             raise ValueError("a hub model needs revision: a commit id, so that the run stays about one model")
         if self.revision and not self.hub:
             raise ValueError("revision belongs to a hub model only")
+        if self.hub and not HUB_NAME.fullmatch(self.hub):
+            raise ValueError("hub must be a repository id such as owner/name")
+        if self.revision and not COMMIT.fullmatch(self.revision):
+            raise ValueError("revision must be the 40-digit commit id; a branch or a tag can move")
         return self
 
 
 class Menu(Frozen):
     """Formats the search may use, for K and for V."""
 
-    k: tuple[str, ...] = Field(min_length=1)
-    v: tuple[str, ...] = Field(min_length=1)
+    k: tuple[FormatName, ...] = Field(min_length=1)
+    v: tuple[FormatName, ...] = Field(min_length=1)
 
     @field_validator("k", "v")
     @classmethod
-    def known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in names:
-            if name != NATIVE and name not in FORMATS:
-                raise ValueError(f"{name!r} is no format; known: {NATIVE}, {', '.join(FORMATS)}")
+    def once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(names)) != len(names):
             raise ValueError("a format stands twice")
         return names
@@ -70,7 +86,7 @@ class Budget(Frozen):
     smallest: Literal["within gates"] | None = None
 
     @model_validator(mode="after")
-    def one_way(self) -> "Budget":
+    def one_way(self) -> Budget:
         named = [name for name in ("bits", "bytes_per_token", "gib", "smallest") if getattr(self, name) is not None]
         if len(named) != 1:
             raise ValueError("name exactly one of bits, bytes_per_token, gib (with tokens and requests), smallest")
@@ -94,6 +110,12 @@ class CorporaChoice(Frozen):
     scoring: SplitSize = SplitSize(documents=3, tokens=128)
     choice: SplitSize = SplitSize(documents=20, tokens=64)
     heldout: SplitSize = SplitSize(documents=20, tokens=64)
+
+    @model_validator(mode="after")
+    def some_text(self) -> CorporaChoice:
+        if not self.builtin and not self.files:
+            raise ValueError("name a builtin text or files of your own")
+        return self
 
 
 class ScoreChoice(Frozen):
@@ -155,7 +177,15 @@ class Gates(Frozen):
     payload_saving: Fraction = 0.25
     ttft_p90_ratio: PositiveFloat = 1.10
     tpot_p90_ratio: PositiveFloat = 1.10
-    checks: tuple[str, ...] = ("exhaustion", "fallback", "restart", "wrong_restart", "abort")
+    checks: tuple[str, ...] = CHECKS
+
+    @field_validator("checks")
+    @classmethod
+    def known_checks(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if name not in CHECKS:
+                raise ValueError(f"{name!r} is no check; known: {', '.join(CHECKS)}")
+        return names
 
 
 class FallbackRung(Frozen):
@@ -167,7 +197,7 @@ class FallbackRung(Frozen):
     memory_factor: PositiveFloat = 1.0
 
     @model_validator(mode="after")
-    def cap_has_tokens(self) -> "FallbackRung":
+    def cap_has_tokens(self) -> FallbackRung:
         if (self.kind == "context_cap") != (self.context_tokens is not None):
             raise ValueError("context_tokens belongs to context_cap, and context_cap needs it")
         return self
@@ -176,8 +206,8 @@ class FallbackRung(Frozen):
 class Incumbent(Frozen):
     """What the team serves today: one uniform pair."""
 
-    k: str
-    v: str
+    k: FormatName
+    v: FormatName
 
 
 class Plan(Frozen):

@@ -14,6 +14,23 @@ from kvassay.records.probe import Probe
 from kvassay.records.roadtest import Roadtest
 from kvassay.records.scores import Scores
 
+__all__ = [
+    "ARTIFACTS",
+    "Card",
+    "Corpora",
+    "Evaluation",
+    "Export",
+    "Frontier",
+    "FrozenMap",
+    "Geometry",
+    "Ladder",
+    "Model",
+    "Probe",
+    "Record",
+    "Roadtest",
+    "Scores",
+]
+
 ARTIFACTS: tuple[type[Record], ...] = (
     Model,
     Geometry,

@@ -28,7 +28,7 @@ class Header(Frozen):
     settings_sha256: Sha256
 
     @classmethod
-    def keys(cls) -> frozenset[str]:
+    def names(cls) -> frozenset[str]:
         return frozenset({"schema", "tool_version", "created_at", "inputs", "settings_sha256"})
 
 

@@ -97,3 +97,4 @@ class Roadtest(Record):
     arms_reason: dict[str, str]
     checks: dict[str, Check]
     longest_request_tokens: NonNegativeInt
+    notes: tuple[str, ...] = ()

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Literal
 from kvassay.store import json_digest
 
 if TYPE_CHECKING:
-    from kvassay.serving.client import Client, Completion
+    from kvassay.serving.client import Client
+    from kvassay.serving.completion import Completion
+    from kvassay.serving.process import Server
 
 Outcome = Literal["ok", "failed", "empty"]
 
 REQUEST_LIMIT_S = 120.0
+DEATH_NOTICED_WITHIN_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,11 @@ class Answer:
     def ok(self) -> bool:
         return self.outcome == "ok"
 
+    @property
+    def lost(self) -> bool:
+        """The connection was refused or broke off, as when a server dies."""
+        return not self.ok and not self.hung and self.status in (None, 200)
+
 
 async def ask(client: Client, prompt: Sequence[int], output_tokens: int, limit_s: float = REQUEST_LIMIT_S) -> Answer:
     """Greedy, fixed length, streamed. Never raises for what the server does; a request without an end is given up after `limit_s`."""
@@ -51,6 +59,16 @@ async def ask(client: Client, prompt: Sequence[int], output_tokens: int, limit_s
         now = time.monotonic()
         return Answer("failed", f"no end within {limit_s:g} s", None, None, 0, sent_s, None, None, now, hung=True)
     return judge(completion, len(prompt), output_tokens, time.monotonic())
+
+
+async def died(server: Server) -> bool:
+    """Whether the server's process has ended; a death is noticed a moment after the connection breaks, so this waits for it."""
+    deadline_s = time.monotonic() + DEATH_NOTICED_WITHIN_S
+    while server.is_alive():
+        if time.monotonic() > deadline_s:
+            return False
+        await asyncio.sleep(0.05)
+    return True
 
 
 def judge(completion: Completion, prompt_tokens: int, asked_tokens: int, done_s: float) -> Answer:

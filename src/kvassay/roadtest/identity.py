@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kvassay.errors import EngineError
+from kvassay.records.kv_map import KVMap
+from kvassay.serving.compare_state import compare_state
 
 # What a right restart leaves unchanged; what is held at the moment is no part of it.
 IDENTITY_KEYS = (
@@ -40,6 +42,12 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str
     a, b = identity(before), identity(after)
     found = [f"{key}: {a[key]!r} before, {b[key]!r} after" for key in IDENTITY_KEYS if key != "layers" and a[key] != b[key]]
     return found + layer_differences(a["layers"], b["layers"])
+
+
+def state_problems(exported: KVMap, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """All that is wrong with a restarted engine: against its state before, and against the exported map."""
+    unlike = [f"{each.what}: exported {each.expected}, running {each.observed}" for each in compare_state(exported, after)]
+    return differences(before, after) + unlike
 
 
 def layer_differences(before: Any, after: Any) -> list[str]:

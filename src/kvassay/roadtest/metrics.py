@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
 from kvassay.records.roadtest import Latencies, Percentiles, RequestCounts
@@ -42,7 +43,7 @@ def inter_token(rows: Sequence[RequestRow]) -> Percentiles:
         if len(times) < 2 or row.output_tokens < 2:
             continue
         share = (len(times) - 1) / (row.output_tokens - 1)
-        gaps += [1e3 * share * max(0.0, later - earlier) for earlier, later in zip(times, times[1:], strict=False)]
+        gaps += [1e3 * share * max(0.0, later - earlier) for earlier, later in pairwise(times)]
     found = percentiles(gaps)
     requests = len(good(rows))
     if found.p99 is None or requests >= P99_NEEDS:

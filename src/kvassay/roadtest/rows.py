@@ -20,11 +20,12 @@ from kvassay.store import Rows, first_problem
 
 
 class MemoryReading(Frozen):
-    """PSS over the server's process tree so far in this segment, bytes."""
+    """Memory of the server's process tree so far in this segment; PSS, or RSS where the system does not tell PSS."""
 
     peak_bytes: NonNegativeInt
     start_bytes: NonNegativeInt
     samples: NonNegativeInt
+    measure: Literal["pss", "rss"]
 
 
 class RequestRow(Frozen):

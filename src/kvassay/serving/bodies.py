@@ -28,7 +28,7 @@ class Bodies:
         finish = deltas[-1].finish_reason if deltas else "length"
         choice: dict[str, Any] = {"index": 0, "finish_reason": finish, "logprobs": self._logprobs(deltas)}
         choice |= {"message": {"role": "assistant", "content": text}} if self.chat else {"text": text}
-        body = {"choices": [choice], "usage": self._usage(len(deltas))}
+        body: dict[str, Any] = {"choices": [choice], "usage": self._usage(len(deltas))}
         if self.request.return_token_ids:
             choice["token_ids"] = [delta.token_id for delta in deltas]
             (body if self.chat else choice)["prompt_token_ids"] = list(self.accepted.prompt)

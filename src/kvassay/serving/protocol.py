@@ -8,7 +8,7 @@ from threading import Event
 from typing import Any, Protocol
 
 
-class DoesNotFit(Exception):
+class DoesNotFit(Exception):  # noqa: N818 - it says what happened, nothing is wrong
     """A request that the KV memory, or the model's context, can never hold."""
 
     def __init__(self, needed_tokens: int, available_tokens: int) -> None:

@@ -112,10 +112,18 @@ class ChatRequest(_Request):
 
     @field_validator("messages")
     @classmethod
-    def _roles(cls, value: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        if any(not isinstance(message.get("role"), str) or not isinstance(message.get("content"), str) for message in value):
-            raise ValueError('every message needs "role" and "content", both text')
-        return value
+    def _text_messages(cls, value: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [{**message, "content": _text_content(message)} for message in value]
+
+
+def _text_content(message: dict[str, Any]) -> str:
+    """The text of a message, whose content is a text or a list of text parts."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    texts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in parts]
+    if not isinstance(message.get("role"), str) or not all(isinstance(text, str) for text in texts):
+        raise ValueError('every message needs a "role" and a "content", both text')
+    return "".join(text for text in texts if text is not None)
 
 
 R = TypeVar("R", bound=_Request)

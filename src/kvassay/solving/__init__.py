@@ -1,1 +1,1 @@
-
+"""From scores and a budget to maps: no model is needed here."""

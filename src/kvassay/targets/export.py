@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from kvassay.errors import BadInput
+from kvassay.formats import NATIVE
 from kvassay.records.base import SideFile
 from kvassay.records.export import ArmExport, Deployment, Export
 from kvassay.records.frontier import Pair
@@ -17,34 +18,45 @@ from kvassay.stage import StageInput
 from kvassay.store import Run, write_atomic
 from kvassay.targets.launch import Launch, read_export
 
-COMMAND = ("python", "-m", "kvassay.targets.reference_server", "--export", ".", "--port", "{port}", "--kv-memory-bytes", "{kv_memory_bytes}")
+COMMAND = (
+    "python",
+    "-m",
+    "kvassay.targets.reference_server",
+    "--export",
+    ".",
+    "--port",
+    "{port}",
+    "--kv-memory-bytes",
+    "{kv_memory_bytes}",
+)
 SUPPORTED = "served by kvassay's reference server, one sequence at a time"
 
 
 def export(stage: StageInput) -> Export:
     """Write every arm and helper, re-open each, and list the files with their digests."""
-    run = stage.run
+    run, target = stage.run, stage.plan.target
     model, geometry, frozen = run.read(Model), run.read(Geometry), run.read(FrozenMap)
-    native = uniform_map(run, model, geometry, "native", "native", stage.plan.target)
-    canary_format = worst_format(geometry)
+
+    def write_uniform(k: str, v: str, folder: str) -> ArmExport:
+        return write_arm(run, uniform_map(run, model, geometry, k, v, target), folder, model)
+
+    incumbent, worst = stage.plan.incumbent, worst_format(geometry)
     arms: dict[str, ArmExport | None] = {
-        "native": write_arm(run, native, "export/native", model),
-        "incumbent": None,
+        "native": write_uniform(NATIVE, NATIVE, "export/native"),
+        "incumbent": write_uniform(incumbent.k, incumbent.v, "export/incumbent") if incumbent else None,
         "uniform": write_arm(run, frozen.uniform, "export/uniform", model) if frozen.uniform else None,
         "map": write_arm(run, frozen.kv_map, "export/map", model),
     }
-    reasons = {}
-    if frozen.uniform is None:
-        reasons["uniform"] = frozen.uniform_reason or "no uniform pair was measured at no more bytes than the map"
-    if incumbent := stage.plan.incumbent:
-        arms["incumbent"] = write_arm(run, uniform_map(run, model, geometry, incumbent.k, incumbent.v, stage.plan.target), "export/incumbent", model)
-    else:
-        reasons["incumbent"] = "the plan names none"
-    helpers = {"canary": write_arm(run, uniform_map(run, model, geometry, canary_format, canary_format, stage.plan.target), "export/canary", model)}
+    reasons = {
+        "incumbent": "the plan names none",
+        "uniform": frozen.uniform_reason or "no uniform pair was measured at no more bytes than the map",
+    }
+    reasons = {name: reason for name, reason in reasons.items() if arms[name] is None}
+    helpers = {"canary": write_uniform(worst, worst, "export/canary")}
     if frozen.smaller:
         helpers["smaller_map"] = write_arm(run, frozen.smaller, "export/smaller_map", model)
     written = [each for each in (*arms.values(), *helpers.values()) if each]
-    return Export(target=stage.plan.target, arms=arms, arms_reason=reasons, helpers=helpers, side_files=side_files(run, written))
+    return Export(target=target, arms=arms, arms_reason=reasons, helpers=helpers, side_files=side_files(run, written))
 
 
 def uniform_map(run: Run, model: Model, geometry: Geometry, k: str, v: str, target: str) -> KVMap:

@@ -18,13 +18,14 @@ def main() -> int:
     parser.add_argument("--max-context-tokens", type=int, default=None, help="refuse longer requests")
     options = parser.parse_args()
     try:
-        from kvassay.serving.face import serve
+        from kvassay.serving.serve import serve
         from kvassay.targets.transformers_engine import TransformersEngine
 
-        return serve(TransformersEngine(options.export, options.kv_memory_bytes, options.max_context_tokens), port=options.port)
+        serve(TransformersEngine(options.export, options.kv_memory_bytes, options.max_context_tokens), port=options.port)
     except KvassayError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         return error.exit_code
+    return 0
 
 
 if __name__ == "__main__":

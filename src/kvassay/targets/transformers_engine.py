@@ -12,7 +12,9 @@ import transformers
 from tokenizers.decoders import DecodeStream
 
 from kvassay.cache import MixedCache
+from kvassay.cache.mixed import MixedLayer
 from kvassay.errors import BadInput
+from kvassay.formats import law
 from kvassay.geometry.config import read_geometry
 from kvassay.geometry.price import bytes_per_token
 from kvassay.models.digest import weights_digest
@@ -20,6 +22,7 @@ from kvassay.models.loading import load_model, load_tokenizer
 from kvassay.records.frontier import Pair
 from kvassay.records.kv_map import KVMap
 from kvassay.serving.protocol import DoesNotFit, GeneratedToken, GenerateParams, KVState, PromptLogprob
+from kvassay.solving.kv_map import check_map_layers, map_pairs
 from kvassay.targets.launch import Launch, read_export
 from kvassay.version import TOOL_VERSION
 
@@ -38,9 +41,11 @@ class TransformersEngine:
         model_folder = folder / launch.model
         check_weights(model_folder, launch, self.kv_map)
         self.geometry = read_geometry(model_folder)
-        self.pairs = [Pair(k=layer.k, v=layer.v) for layer in self.kv_map.layers]
+        check_map_layers(self.kv_map, self.geometry)
+        self.pairs = map_pairs(self.kv_map)
         self.bytes_per_token = bytes_per_token(self.geometry, self.pairs)
         self.model_name = launch.model_name
+        self.layer_facts: tuple[dict[str, Any], ...] = ()
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.dtype = getattr(torch, launch.native_dtype)
         self.model = load_model(model_folder, self.dtype, launch.trust_remote_code).to(self.device)
@@ -49,6 +54,7 @@ class TransformersEngine:
         self.capacity_tokens = kv_memory_bytes // self.bytes_per_token
         limits = [self.geometry.max_position_embeddings, max_context_tokens]
         self.max_context_tokens = min([self.capacity_tokens, *(limit for limit in limits if limit)])
+        self.vocab_size: int = self.model.config.get_text_config().vocab_size
         self.eos_ids = end_of_sequence_ids(self.model)
         self.cache: MixedCache | None = None
         self.bytes_peak = 0
@@ -79,16 +85,14 @@ class TransformersEngine:
         generator = torch.Generator(self.device)
         if params.seed is not None:
             generator.manual_seed(params.seed)
-        stream, text = DecodeStream(skip_special_tokens=True), ""
+        stream = DecodeStream(skip_special_tokens=True)
         try:
             logits = self._prefill(prompt, len(prompt) + params.max_tokens)
             for number in range(1, params.max_tokens + 1):
                 token_id, logprobs = choose(logits, params, generator)
                 ended = token_id in self.eos_ids and not params.ignore_eos
                 piece = "" if ended else stream.step(self.tokenizer.backend_tokenizer, token_id) or ""
-                piece, stopped = cut_at_stop(text, piece, params.stop)
-                text += piece
-                finish = "stop" if ended or stopped else "length" if number == params.max_tokens else None
+                finish = "stop" if ended else "length" if number == params.max_tokens else None
                 yield GeneratedToken(token_id, piece, float(logprobs[token_id]), top(logprobs, params.top_logprobs), finish)
                 if finish or cancel.is_set():
                     return
@@ -110,7 +114,9 @@ class TransformersEngine:
                 best = logprobs.topk(min(top_k, logprobs.shape[-1]), dim=-1)
                 for row, target in enumerate(targets):
                     pairs = tuple(zip(best.indices[row].tolist(), best.values[row].tolist(), strict=True))
-                    found.append(PromptLogprob(target, float(logprobs[row, target]), pairs))
+                    logprob = logprobs[row, target]
+                    rank = int((logprobs[row] > logprob).sum()) + 1
+                    found.append(PromptLogprob(target, float(logprob), pairs, rank))
         finally:
             self._release()
         return found
@@ -121,7 +127,7 @@ class TransformersEngine:
             model=self.model_name,
             model_sha256=self.kv_map.model,
             map_digest=self.kv_map.digest,
-            layers=self._layer_facts,
+            layers=self.layer_facts,
             scales=self.kv_map.scales,
             scales_sha256=None,
             bytes_held=cache.bytes_held if cache else 0,
@@ -134,7 +140,11 @@ class TransformersEngine:
             engine="transformers",
             engine_version=transformers.__version__,
             build=f"kvassay {TOOL_VERSION}, torch {torch.__version__}",
-            extra={"max_context_tokens": self.max_context_tokens, "concurrent_sequences": 1, "scales_sha256_reason": "scales are cast = 1.0, no scale file"},
+            extra={
+                "max_context_tokens": self.max_context_tokens,
+                "concurrent_sequences": 1,
+                "scales_sha256_reason": "scales are cast = 1.0, no scale file",
+            },
         )
 
     def _open(self, tokens: int) -> None:
@@ -155,27 +165,38 @@ class TransformersEngine:
     def _forward(self, token_ids: list[int], keep: int = 1) -> torch.Tensor:
         """FP32 logits [keep, vocab] of the last `keep` of `token_ids`, appended to the cache."""
         ids = torch.tensor([token_ids], device=self.device)
-        logits = self.model(ids, past_key_values=self.cache, use_cache=True, logits_to_keep=keep).logits[0].float()
+        logits: torch.Tensor = self.model(ids, past_key_values=self.cache, use_cache=True, logits_to_keep=keep).logits[0].float()
         if not torch.isfinite(logits).all():
             raise BadInput(f"{self.model_name}: logits are not finite; the weights are damaged or this format map breaks the model")
         return logits
 
     def _check_ids(self, prompt: Sequence[int]) -> None:
-        vocabulary = self.model.config.get_text_config().vocab_size
         if not prompt:
             raise BadInput("the prompt is empty; send at least one token")
-        if bad := [token for token in prompt if not 0 <= token < vocabulary]:
-            raise BadInput(f"token id {bad[0]} is outside the vocabulary of {vocabulary}")
+        if bad := [token for token in prompt if not 0 <= token < self.vocab_size]:
+            raise BadInput(f"token id {bad[0]} is outside the vocabulary of {self.vocab_size}")
+
+    def _layer_fact(self, layer: MixedLayer, pair: Pair) -> dict[str, Any]:
+        """Formats and dtypes of one layer, read from its running storage rather than from the map that asked for them."""
+        fact: dict[str, Any] = {"index": layer.index}
+        for tensor, asked, rows in (("k", pair.k, layer.k), ("v", pair.v, layer.v)):
+            stored = rows.quantizer.law.name
+            fact[tensor] = asked if law(asked, self.geometry.native_dtype).name == stored else stored
+            fact[f"{tensor}_dtype"] = str(rows.storage[0].dtype).removeprefix("torch.")
+        return fact
 
     def _self_test(self) -> None:
         """A short run at start: warms the kernels, measures real bytes per token, and refuses broken weights early."""
         if self.max_context_tokens <= 2 * SELF_TEST_TOKENS:
-            raise BadInput(f"KV memory of {self.kv_memory_bytes} bytes holds {self.capacity_tokens} tokens; give at least {2 * SELF_TEST_TOKENS + 1} tokens' worth")
+            raise BadInput(
+                f"KV memory of {self.kv_memory_bytes} bytes holds {self.capacity_tokens} tokens; "
+                f"give at least {(2 * SELF_TEST_TOKENS + 1) * self.bytes_per_token} bytes"
+            )
         params = GenerateParams(max_tokens=SELF_TEST_TOKENS, ignore_eos=True)
         start = next(iter(self.eos_ids), 0)
         for number, _ in enumerate(self.generate([start] * SELF_TEST_TOKENS, params, Event())):
             if number == 0 and self.cache:
-                self._layer_facts = self.cache.layer_facts()
+                self.layer_facts = tuple(self._layer_fact(*each) for each in zip(self.cache.layers, self.pairs, strict=True))
         self.bytes_peak = 0
 
 
@@ -207,12 +228,3 @@ def top(logprobs: torch.Tensor, count: int) -> tuple[tuple[int, float], ...]:
         return ()
     best = logprobs.topk(count)
     return tuple(zip(best.indices.tolist(), best.values.tolist(), strict=True))
-
-
-def cut_at_stop(before: str, piece: str, stops: Sequence[str]) -> tuple[str, bool]:
-    """The part of `piece` before the first stop text, and whether one was met. A stop may begin in `before`."""
-    text = before + piece
-    found = [at for stop in stops if (at := text.find(stop, max(0, len(before) - len(stop)))) >= 0]
-    if not found:
-        return piece, False
-    return text[len(before) : max(len(before), min(found))], True

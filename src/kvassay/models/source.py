@@ -1,0 +1,100 @@
+"""Where the plan's model lies on this machine. No torch, and no code of the named package runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from kvassay.errors import BadInput
+from kvassay.plan.schema import ModelChoice
+
+# Never *.bin, *.pt or *.pth: a pickle runs code when it is read.
+WEIGHT_PATTERNS = ("*.safetensors", "*.safetensors.index.json")
+OTHER_PATTERNS = ("*.json", "*.jinja", "*.txt", "*.model", "*.tiktoken")
+CODE_PATTERNS = ("*.py",)
+
+COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A model on this machine: `path` is a folder (safetensors) or a GGUF file. `text` names it without machine paths."""
+
+    kind: Literal["folder", "gguf", "package", "hub"]
+    path: Path
+    text: str
+    revision: str | None = None
+
+    @property
+    def is_gguf(self) -> bool:
+        return self.path.is_file()
+
+
+def resolve(choice: ModelChoice) -> Place:
+    """The place of the plan's model; a hub model is fetched through huggingface_hub's own cache.
+
+    Raises BadInput naming what is missing and what to do.
+    """
+    if choice.folder:
+        return Place("folder", existing_folder(choice.folder), choice.folder.name)
+    if choice.gguf:
+        return Place("gguf", existing_gguf(choice.gguf), choice.gguf.name)
+    if choice.package:
+        return Place("package", package_resource(choice.package), choice.package)
+    if choice.hub and choice.revision:
+        return Place("hub", hub_snapshot(choice.hub, choice.revision, choice.trust_remote_code), choice.hub, choice.revision)
+    raise BadInput("model: name exactly one of folder, gguf, package, hub (with revision)")
+
+
+def existing_folder(path: Path) -> Path:
+    if not path.is_dir():
+        raise BadInput(f"model.folder: {path}: no such folder; correct the path in the plan")
+    return path
+
+
+def existing_gguf(path: Path) -> Path:
+    if not path.is_file():
+        raise BadInput(f"model.gguf: {path}: no such file; correct the path in the plan")
+    return path
+
+
+def package_resource(text: str) -> Path:
+    """The file or folder "import_name/inner/path" of an installed package, found without importing the package."""
+    name, _, inner = text.partition("/")
+    if not name.isidentifier() or not inner or ".." in Path(inner).parts or Path(inner).is_absolute():
+        raise BadInput(f'model.package: {text!r}: write "import_name/file.gguf", a resource inside an installed package')
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        spec = None
+    folders: Sequence[str] = (spec.submodule_search_locations if spec else None) or ()
+    if not folders:
+        raise BadInput(f"model.package: {text!r}: package {name} is not installed in this environment; install it, or name another model")
+    for folder in folders:
+        found = Path(folder) / inner
+        if found.exists():
+            return found
+    raise BadInput(
+        f"model.package: {text!r}: package {name} is installed but has no {inner}; check the file name and the package's version"
+    )
+
+
+def hub_snapshot(repository: str, revision: str, with_code: bool) -> Path:
+    """The pinned snapshot in huggingface_hub's cache, fetched when allowed (HF_HUB_OFFLINE is obeyed) and not there yet.
+
+    Only safetensors, JSON and tokenizer files are asked for; Python files only when the plan trusts them.
+    """
+    from huggingface_hub import snapshot_download
+
+    if not COMMIT.fullmatch(revision):
+        raise BadInput(f"model.revision: {revision!r} can move; give the 40-digit commit id of {repository}")
+    patterns = [*WEIGHT_PATTERNS, *OTHER_PATTERNS, *(CODE_PATTERNS if with_code else ())]
+    try:
+        return Path(snapshot_download(repository, revision=revision, allow_patterns=patterns))
+    except Exception as error:  # the client raises many kinds: offline, missing, gated, no disk
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+        raise BadInput(f"model.hub: {repository} at {revision} is not in the local cache and cannot be fetched ({reason})") from error
