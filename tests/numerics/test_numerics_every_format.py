@@ -47,7 +47,11 @@ def test_storage_is_the_law(name: str, head_dim: int) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-@given(values=st.lists(st.one_of(st.sampled_from(EXTREMES), st.floats(width=32, allow_nan=False, allow_infinity=False)), min_size=1, max_size=HEAD_DIM))
+@given(
+    values=st.lists(
+        st.one_of(st.sampled_from(EXTREMES), st.floats(width=32, allow_nan=False, allow_infinity=False)), min_size=1, max_size=HEAD_DIM
+    )
+)
 @settings(max_examples=25, deadline=None)
 def test_never_nan_or_infinite(name: str, values: list[float]) -> None:
     quantize = quantizer(name, torch.float32)
@@ -158,3 +162,10 @@ def test_native_is_the_input_itself() -> None:
 def test_integers_are_refused() -> None:
     with pytest.raises(BadInput, match="floating-point"):
         quantizer("fp8_e4m3", torch.float32).pack(torch.zeros(2, 64, dtype=torch.int32))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_rounding_carries_no_gradient(name: str) -> None:
+    x = torch.randn(2, HEAD_DIM, requires_grad=True)
+    assert not disturb(name, x).requires_grad
+    assert disturb("native", x).requires_grad

@@ -7,7 +7,10 @@ import torch
 
 from kvassay.numerics import disturb, quantizer
 
-FORMATS = [("fp8_e4m3", ml_dtypes.float8_e4m3fn, torch.float8_e4m3fn, 448.0), ("fp8_e5m2", ml_dtypes.float8_e5m2, torch.float8_e5m2, 57344.0)]
+FORMATS = [
+    ("fp8_e4m3", ml_dtypes.float8_e4m3fn, torch.float8_e4m3fn, 448.0),
+    ("fp8_e5m2", ml_dtypes.float8_e5m2, torch.float8_e5m2, 57344.0),
+]
 
 
 def every_bf16() -> torch.Tensor:

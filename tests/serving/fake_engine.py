@@ -8,7 +8,7 @@ import os
 import threading
 import time
 
-from kvassay.errors import KvassayError
+from kvassay.errors import BadInput, KvassayError
 from kvassay.serving.protocol import DoesNotFit, GeneratedToken, KVState, PromptLogprob
 from kvassay.serving.requests import Limits
 from kvassay.serving.serve import serve
@@ -35,6 +35,8 @@ class FakeBackend:
         return bytes(token_ids).decode(errors="replace")
 
     def render_chat(self, messages):
+        if messages[0]["role"] == "unknown":
+            raise BadInput("the template knows no such role")
         return list("".join(f"<{m['role']}>{m['content']}" for m in messages).encode())
 
     def check_fits(self, prompt_tokens, max_tokens):
@@ -105,7 +107,7 @@ if __name__ == "__main__":
         os.kill(os.getpid(), 9)
     if given.fail == "silent":
         time.sleep(60)
-    limits = Limits(max_body_bytes=200_000, body_timeout_s=1.0, max_waiting=given.max_waiting)
+    limits = Limits(max_body_bytes=200_000, body_timeout_s=1.0, max_waiting=given.max_waiting, finish_within_s=1.0, abort_within_s=0.5)
     try:
         serve(FakeBackend(given.capacity, given.token_delay_ms / 1000), given.port, limits=limits)
     except KvassayError as error:

@@ -25,6 +25,11 @@ def test_without_an_exception_the_last_line_speaks():
     assert reason("so far", None) == "so far"
 
 
+def test_a_programs_own_error_line_counts_and_a_survived_exception_does_not_explain_a_signal():
+    assert reason("ValueError: survived\nerror: no such folder\nbye\n", 2) == "error: no such folder (exit code 2)"
+    assert reason("ValueError: survived\nserving\n", -11) == "serving (killed by SIGSEGV)"
+
+
 def test_hostile_logs_are_bounded_and_printable(tmp_path):
     path = tmp_path / "log"
     path.write_bytes(b"x" * (3 * TAIL_BYTES) + b"\nError: \x1b[31m" + b"y" * 5000 + b"\xff\n")

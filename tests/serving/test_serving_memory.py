@@ -53,3 +53,18 @@ def test_a_process_that_ended_leaves_what_was_seen():
             time.sleep(0.1)
     assert sampler.peak_bytes > MIB and sampler.measure == "pss" and sampler.samples < 9
     assert proc_memory.pss_bytes(process.pid) is None and proc_memory.high_water_bytes(process.pid) == 0
+
+
+def test_the_costly_figure_is_read_for_new_peaks_and_once_a_second(monkeypatch):
+    read = []
+    monkeypatch.setattr(memory, "pss_bytes", lambda pid: read.append(1) or 100 * len(read))
+    rss = iter([5, 5, 4, 6, 6, 6])
+    monkeypatch.setattr(memory, "_rss_bytes", lambda process: next(rss))
+    sampler = MemorySampler(os.getpid())
+    monkeypatch.setattr(memory.psutil.Process, "children", lambda self, recursive: [])
+    for _ in range(5):
+        sampler._sample()
+    assert (len(read), sampler.peak_bytes, sampler.samples) == (2, 200, 5)
+    sampler._pss_read_s -= memory.PSS_EVERY_S
+    sampler._sample()
+    assert (len(read), sampler.peak_bytes) == (3, 300)

@@ -22,11 +22,13 @@ class PackedRows:
         """Uninitialised room for exactly `capacity_tokens` tokens."""
         return cls(quantizer, quantizer.empty((1, kv_heads, capacity_tokens), head_dim, device))
 
+    @torch.no_grad()
     def write(self, x: Tensor, start: int) -> None:
         """Pack `x` [1, kv_heads, tokens, head_dim] into the rows from token `start` on."""
         for part, new in zip(self.storage, self.quantizer.pack(x), strict=True):
             part[:, :, start : start + x.shape[2]].copy_(new)
 
+    @torch.no_grad()
     def read(self, tokens: int, dtype: torch.dtype) -> Tensor:
         """The first `tokens` tokens, unpacked: [1, kv_heads, tokens, head_dim]."""
         return self.quantizer.unpack(self.first(tokens), dtype)

@@ -55,13 +55,22 @@ def read_records(run: Run) -> RunRecords:
     )
 
 
+TITLES = {
+    "one_build": "engine build",
+    "kl_mean": "mean KL",
+    "kl_p99": "KL p99",
+    "ttft_p90": "TTFT p90",
+    "tpot_p90": "TPOT p90",
+    "requests": "road-test requests",
+}
+
+
+def title(name: str) -> str:
+    """A gate's name as a reader says it."""
+    return TITLES.get(name, name.replace("_", " "))
+
+
 def gate(name: str, outcome: Outcome, expected: str, observed: str, evidence: str, why: str | None = None) -> Gate:
-    """A gate whose sentence is "name: why", or "name: observed, expected ..." where nothing more needs saying."""
-    return Gate(
-        name=name,
-        outcome=outcome,
-        expected=expected,
-        observed=observed,
-        evidence=evidence,
-        sentence=f"{name}: {why or f'{observed}; expected {expected}'}",
-    )
+    """A gate whose sentence is "title: why", or "title: observed; expected ..." where nothing more needs saying."""
+    sentence = f"{title(name)}: {why or f'{observed}; expected {expected}'}"
+    return Gate(name=name, outcome=outcome, expected=expected, observed=observed, evidence=evidence, sentence=sentence)

@@ -59,7 +59,7 @@ def compared(comparison: Comparison) -> str:
 def not_shown(comparison: Comparison) -> str:
     margin = points(comparison.margin)
     if comparison.n < comparison.items_needed:
-        return f"{comparison.n} of {comparison.items_needed} items needed to show no_worse at {margin}"
+        return f"{comparison.n:,} of {comparison.items_needed:,} items needed to show no_worse at {margin}"
     reaches = f"the interval still reaches {signed_points(comparison.interval.low)} points"
     return f"not shown at {margin} with {count(comparison.n, 'item')}: {reaches}"
 

@@ -76,9 +76,9 @@ def check_gates(case: Case) -> list[Gate]:
         check = case.records.roadtest.checks.get(name)
         evidence = f"roadtest.json checks.{name}"
         if check is None:
-            gates.append(gate(name, "undecided", "passed", "not_run", evidence, "not_run: the road test of this target has no such check"))
+            gates.append(gate(name, "undecided", "passed", "not_run", evidence, "not_run, the road test of this target has no such check"))
         else:
-            why = f"{check.verdict}: {check.reason}" if check.reason else None
+            why = f"{check.verdict}, {check.reason}" if check.reason else None
             gates.append(gate(name, CHECK_OUTCOMES[check.verdict], "passed", check.verdict, evidence, why))
     return gates
 

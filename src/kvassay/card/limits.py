@@ -5,7 +5,7 @@ from __future__ import annotations
 from kvassay.card.evidence import RunRecords
 from kvassay.card.wording import byte_count, count, points
 from kvassay.records.card import Basis, CardArm, Hardware, Limit, Scope
-from kvassay.records.evaluation import ServedKL
+from kvassay.records.evaluation import ServedKL, TaskResult
 from kvassay.records.roadtest import ArmRoadtest
 
 HEADLINES = (
@@ -18,22 +18,28 @@ HEADLINES = (
     "predicted_kl_nats",
     "measured_kl_nats",
     "kl_nats",
-    "tasks",
 )
 
 ONE_SEQUENCE = "batching, concurrency and any other engine: this is a one-sequence Python server"
 
 
 def limits_of(records: RunRecords, scope: Scope, hardware: Hardware) -> tuple[Limit, ...]:
-    """One Limit per group of headline figures; together they cover HEADLINES."""
+    """One Limit per group of headline figures and one per task; together they cover every figure that a reader meets first."""
     road, splits = records.roadtest, records.corpora.splits
     engine = f"{road.target} {road.version}, build {road.build}"
-    in_process = f"in process, not through a server; target {records.frontier.target}"
+    in_process = f"the reference arithmetic in process, without a server, for target {records.frontier.target}"
     machine = f"{hardware.gpu or hardware.cpu}, {count(hardware.cores, 'core')}, {byte_count(hardware.memory_bytes)}"
 
-    def limit(figures: tuple[str, ...], basis: Basis, build: str, longest: int, sample: str, excludes: str) -> Limit:
+    def limit(figures: tuple[str, ...], basis: Basis, build: str, longest: int | None, sample: str, excludes: str) -> Limit:
         return Limit(
-            figures=figures, basis=basis, sample=sample, excludes=excludes, build=build, hardware=machine, longest_context_tokens=longest
+            figures=figures,
+            basis=basis,
+            sample=sample,
+            excludes=excludes,
+            build=build,
+            hardware=machine,
+            longest_context_tokens=longest,
+            longest_context_tokens_reason=None if longest is not None else "the evaluation does not record prompt lengths of this task",
         )
 
     return (
@@ -85,27 +91,22 @@ def limits_of(records: RunRecords, scope: Scope, hardware: Hardware) -> tuple[Li
             sample=served_sample(records.evaluation.kl.get("map"), records.evaluation.kl_reason.get("map")),
             excludes=f"text unlike the held-out split; differences under the noise floor of {records.evaluation.noise_kl_nats:.2g} nats",
         ),
-        limit(
-            ("tasks",),
-            "served",
-            engine,
-            records.evaluation.longest_context_tokens,
-            sample=task_sample(records),
-            excludes="every other task, language and length; greedy answers only, judged once (look 1)",
+        *(
+            limit(
+                (f"tasks.{name}",),
+                "served",
+                engine,
+                longest_of(task),
+                sample=task_sample(task),
+                excludes="every other task, language and length; greedy answers only, judged once (look 1)",
+            )
+            for name, task in records.evaluation.tasks.items()
         ),
     )
 
 
 def limits_by_figure(limits: tuple[Limit, ...]) -> dict[str, Limit]:
     return {figure: limit for limit in limits for figure in limit.figures}
-
-
-def limit_text(limit: Limit) -> str:
-    """One line beside the figure."""
-    return (
-        f"{limit.basis}; {limit.sample}; not in it: {limit.excludes}; longest context {count(limit.longest_context_tokens, 'token')}; "
-        f"{limit.build}; {limit.hardware}"
-    )
 
 
 def served_sample(served: ServedKL | None, reason: str | None) -> str:
@@ -124,14 +125,24 @@ def text_size(documents: int, positions: int) -> str:
     return f"{count(documents, 'document')}, {count(positions, 'position')}"
 
 
-def task_sample(records: RunRecords) -> str:
-    parts = []
-    for name, task in records.evaluation.tasks.items():
-        needed = max((comparison.items_needed for comparison in task.comparisons.values()), default=0)
-        margin = next((comparison.margin for comparison in task.comparisons.values()), None)
-        shows = f", {needed} needed at {points(margin)}" if margin is not None else ""
-        parts.append(f"{name} {count(task.n, 'item')}{shows}")
-    return f"{'; '.join(parts) or 'no task was run'}; paired, 90 % Tango score interval"
+def task_sample(task: TaskResult) -> str:
+    """Items, how many would be needed, and the kind of interval."""
+    if not task.comparisons:
+        return f"{count(task.n, 'item')}, not compared with native"
+    needed = max(comparison.items_needed for comparison in task.comparisons.values())
+    margin = points(next(iter(task.comparisons.values())).margin)
+    return f"{count(task.n, 'item')} paired with native, up to {needed:,} needed to show a loss under {margin}; 90 % Tango score interval"
+
+
+def longest_of(task: TaskResult) -> int | None:
+    """Longest context of a task that has lengths, in tokens; None where lengths are not recorded, rather than that of another task."""
+    return max((int(length) for length in task.by_length if length.isdigit()), default=None)
+
+
+def context_words(limit: Limit) -> str:
+    if limit.longest_context_tokens is None:
+        return f"Longest context unknown: {limit.longest_context_tokens_reason}"
+    return f"Longest context {count(limit.longest_context_tokens, 'token')}"
 
 
 def held_per_token(records: RunRecords) -> str:
@@ -156,4 +167,5 @@ def requests(records: RunRecords) -> str:
 def uncovered(arm: CardArm, limits: tuple[Limit, ...]) -> tuple[str, ...]:
     """Headline figures of `arm` that no limit covers; empty on every card that may be shown."""
     covered = limits_by_figure(limits)
-    return tuple(figure for figure in HEADLINES if figure not in covered and getattr(arm, figure) is not None)
+    present = [figure for figure in HEADLINES if getattr(arm, figure) is not None] + [f"tasks.{name}" for name in arm.tasks]
+    return tuple(figure for figure in present if figure not in covered)

@@ -59,7 +59,7 @@ def points(fraction: float) -> str:
 
 
 def signed_points(fraction: float) -> str:
-    return f"{100 * fraction:+.1f}"
+    return f"{100 * fraction:+.1f}".replace("-", "−").replace("+0.0", "0.0").replace("−0.0", "0.0")
 
 
 def ratio(value: float) -> str:

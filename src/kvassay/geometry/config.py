@@ -13,7 +13,8 @@ from kvassay.geometry.locate import locate
 from kvassay.records.geometry import Geometry
 from kvassay.store import parse_json
 
-MAX_CONFIG_BYTES = 16 * 2**20
+# Nested garbage of this size stays under 200 MB once parsed.
+MAX_CONFIG_BYTES = 4 * 2**20
 
 
 def read_geometry(model: str | Path, context_tokens: int | None = None) -> Geometry:

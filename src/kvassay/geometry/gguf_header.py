@@ -19,6 +19,7 @@ MOST_KEYS = 65_536
 MOST_KEY_BYTES = 1024
 MOST_KEPT_BYTES = 4096
 MOST_KEPT_ITEMS = 4096
+MOST_KEPT_ITEMS_IN_ALL = 2**18
 MOST_ARRAY_ITEMS = 2**24
 FIRST_READ_BYTES = 4 * 2**20
 
@@ -74,6 +75,7 @@ class _Parser:
 
     def __init__(self, data: bytes, where: str) -> None:
         self.data, self.where, self.at = data, where, 0
+        self.kept_items = 0
 
     def header(self) -> Header:
         if self._take(4) != MAGIC:
@@ -112,7 +114,10 @@ class _Parser:
             raise BadInput(f"{self.where}: GGUF key {key}: array of value type {kind}, which no model of today has")
         code = SCALARS[kind]
         raw = self._take(count * struct.calcsize(code))
-        return [each[0] for each in struct.iter_unpack(code, raw)] if count <= MOST_KEPT_ITEMS else Unkept(count)
+        if count > MOST_KEPT_ITEMS or self.kept_items + count > MOST_KEPT_ITEMS_IN_ALL:
+            return Unkept(count)
+        self.kept_items += count
+        return [each[0] for each in struct.iter_unpack(code, raw)]
 
     def _skip_texts(self, count: int, key: str) -> None:
         data, at, size, length_of = self.data, self.at, len(self.data), struct.Struct("<Q").unpack_from

@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from kvassay.geometry.keys import Keys, shown
 
 NOT_READ = "not read yet by this build, and its cache is not that of plain attention"
 
-# Keys whose names look like another layout but do not change what the cache holds.
-HARMLESS = re.compile(
-    r"(use_sliding_window|max_window_layers|no_rope_layers|no_rope_layer_interval|chunk_size_feed_forward|cross_attention_hidden_size"
-    r"|layer_norm.*|.*initializer.*|layer_types)$"
-)
-OTHER_LAYOUT = re.compile(
-    r"""sliding|swa(_|$)|window|attention_chunk|attn_chunk|chunk_size          # windows and chunks
-    |mamba|ssm|rwkv|wkv|recurrent|conv(_|$)|linear_attn|linear_(num|key|value|conv)|delta|kda|gla(_|$)|lightning|state_size|d_state
-    |lora_rank|qk_(nope|rope)|nope_head|v_head|value_length|_mla|mla(_|$)|latent   # one latent in place of K and V
-    |index_(topk|head|n_head)|indexer|sparse_attention
-    |kv_shared|shared_kv|k_eq_v|kv_sharing|reuse_layer|cla_|use_cla
-    |global_|per_layer|block_configs|head_count_list|num_kv_heads|n_head_kv|multi_query|head_dims|num_query_heads
-    |layers?_(block_)?types?|layer_group|attn_layer|attention_layer|attn_type|attention_types|full_attention|hybrid|pattern
-    |cross|encoder_layers|num_encoder|decoder_(block|layers)|encoder_attention
-    |nextn|mtp|draft|medusa|eagle|num_parallel_samples|attn_config|kv_channels""",
-    re.VERBOSE,
+# A key whose name holds one of these, and whose value says something, speaks of another layout.
+SIGNS = {
+    "windows and chunks": ("sliding", "swa_", "window", "attention_chunk", "attn_chunk", "chunk_size"),
+    "recurrent state": (
+        "mamba", "ssm", "rwkv", "wkv", "recurrent", "conv_", "conv.", "linear_attn", "linear_num", "linear_key", "linear_value",
+        "linear_conv", "delta", "kda", "gla_", "lightning", "state_size", "d_state",
+    ),
+    "one latent in place of K and V": (
+        "lora_rank", "qk_nope", "qk_rope", "nope_head", "v_head", "value_length", "_mla", "use_mla", "latent",
+    ),
+    "an indexer beside the cache": ("index_topk", "index_head", "index_n_head", "indexer", "sparse_attention"),
+    "shared caches": ("kv_shared", "shared_kv", "k_eq_v", "kv_sharing", "reuse_layer", "cla_", "use_cla"),
+    "shapes of their own per layer": (
+        "global_", "per_layer", "block_configs", "num_kv_heads", "n_head_kv", "multi_query", "head_dims", "num_query_heads", "kv_channels",
+        "layer_type", "layers_type", "layers_block_type", "layer_block_type", "layer_group", "attn_layer", "attention_layers", "attn_type",
+        "attention_types", "full_attention", "hybrid", "pattern", "attn_config",
+    ),
+    "cross attention": ("cross", "encoder_layers", "num_encoder", "decoder_block", "decoder_layers", "encoder_attention"),
+    "further layers": ("nextn", "mtp_", "draft", "medusa", "eagle"),
+}  # fmt: skip
+# Names that look like another layout but do not change what the cache holds.
+HARMLESS = (
+    "use_sliding_window",
+    "max_window_layers",
+    "chunk_size_feed_forward",
+    "cross_attention_hidden_size",
+    "layer_types",
+    "mlp_layer_types",
 )
 NESTED = ("text_config", "llm_config", "language_config", "thinker_config", "decoder", "encoder", "vision_config", "audio_config")
 
-# transformers fills these in when a config.json leaves them out (5.19, class defaults).
-WINDOW_BY_DEFAULT = ("mistral", "ministral", "cohere2", "gemma2", "gemma3", "gemma3_text", "olmo3", "exaone4", "gpt_oss", "starcoder")
+# What transformers 5.19 fills in when a config.json leaves sliding_window, or the switch before it, out.
+WINDOW_BY_DEFAULT = ("mistral", "ministral", "cohere2", "gemma2", "gemma3", "gemma3_text", "olmo3", "exaone4", "gpt_oss")
 WINDOW_BEHIND_SWITCH = ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3")
 
 
@@ -41,18 +52,21 @@ def refuse_unread(keys: Keys, model_type: str, layers: int) -> None:
     if keys.values.get("is_encoder_decoder"):
         raise keys.refusal("is_encoder_decoder", f"a cross cache is {NOT_READ}")
     _refuse_layer_types(keys, layers)
-    switched_off = not keys.values.get("use_sliding_window", model_type not in WINDOW_BEHIND_SWITCH)
     if model_type in WINDOW_BY_DEFAULT and "sliding_window" not in keys.values:
-        raise keys.refusal(
-            "sliding_window", f"absent, which gives {model_type} a window in transformers; {NOT_READ} (null means no window)"
-        )
+        problem = f"absent, which gives {model_type} a window in transformers; {NOT_READ} (null means no window)"
+        raise keys.refusal("sliding_window", problem)
+    harmless = HARMLESS if keys.values.get("use_sliding_window", model_type not in WINDOW_BEHIND_SWITCH) else (*HARMLESS, "sliding_window")
     for key, value in keys.values.items():
-        name = key.lower()
-        if not _says_something(value) or HARMLESS.match(name) or not OTHER_LAYOUT.search(name):
+        if not says_something(value) or key in harmless:
             continue
-        if name == "sliding_window" and switched_off:
-            continue
-        raise keys.refusal(key, f"{shown(value)} is {NOT_READ}")
+        for what, signs in SIGNS.items():
+            if any(sign in f"{key.lower()}_" for sign in signs):
+                raise keys.refusal(key, f"{shown(value)} ({what}) is {NOT_READ}")
+
+
+def says_something(value: Any) -> bool:
+    """Whether a key's value switches anything on: not null, false, zero or empty."""
+    return value not in (None, False, 0, "") and value != [] and value != {}
 
 
 def _refuse_layer_types(keys: Keys, layers: int) -> None:
@@ -64,7 +78,3 @@ def _refuse_layer_types(keys: Keys, layers: int) -> None:
     for index, kind in enumerate(kinds):
         if kind != "full_attention":
             raise keys.refusal("layer_types", f"layer {index} is {shown(kind)}, which is {NOT_READ}")
-
-
-def _says_something(value: Any) -> bool:
-    return value is not None and value is not False and value != 0 and value != [] and value != {} and value != ""

@@ -59,7 +59,8 @@ def read_once() -> Iterator[None]:
 def convert(path: Path, folder: Path, advance: Any) -> None:
     """Write BF16 safetensors and the tokenizer of GGUF file `path` into `folder`; calls `advance()` after each of three parts.
 
-    Raises BadInput naming the file when it is torn or of an architecture that transformers cannot dequantize.
+    Raises BadInput naming the file when it is torn or of an architecture that transformers cannot dequantize, OSError when
+    `folder` cannot be written.
     """
     check_gguf(path)
     try:
@@ -78,10 +79,14 @@ def convert(path: Path, folder: Path, advance: Any) -> None:
             advance()
             tokenizer = AutoTokenizer.from_pretrained(path.parent, **arguments)
             advance()
-            model.save_pretrained(folder)
-            tokenizer.save_pretrained(folder)
-            advance()
     except (*LOAD_ERRORS, IndexError, SafetensorError) as error:
         raise BadInput(
             f"{path}: transformers cannot dequantize it ({one_line(error)}); the file is torn, or of an unknown architecture"
         ) from error
+    try:
+        with quiet_transformers():
+            model.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+    except SafetensorError as error:  # how safetensors tells of a full disk
+        raise OSError(one_line(error)) from error
+    advance()

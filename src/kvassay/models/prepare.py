@@ -9,26 +9,16 @@ from pathlib import Path
 
 from kvassay.errors import BadInput
 from kvassay.models.checks import ModelFacts, check_folder
+from kvassay.models.digest import tokenizer_digest, weights_digest
 from kvassay.models.gguf import check_gguf, convert
 from kvassay.models.source import CODE_PATTERNS, OTHER_PATTERNS, Place, resolve
 from kvassay.models.tensor_files import INDEX
-from kvassay.records.base import SideFile
 from kvassay.records.model import Model
 from kvassay.stage import StageInput
 from kvassay.store import Run, file_digest, json_digest, sync_folder
 
 FOLDER = "model"
 PARTIAL = "model.partial"
-TOKENIZER_PATTERNS = (
-    "tokenizer*",
-    "*.model",
-    "vocab.*",
-    "merges.txt",
-    "added_tokens.json",
-    "special_tokens_map.json",
-    "chat_template*",
-    "*.tiktoken",
-)
 
 
 def prepare(stage: StageInput) -> Model:
@@ -48,9 +38,9 @@ def prepare(stage: StageInput) -> Model:
                 convert(place.path, partial, step.advance)
                 source_sha256 = file_digest(place.path)
             else:
-                take_folder(place, partial, choice.trust_remote_code)
+                source_sha256 = take_folder(place, partial, choice.trust_remote_code)
+                make_fast_tokenizer(place.path, partial, choice.trust_remote_code)
                 step.advance(3)
-                source_sha256 = files_digest(partial, sorted(path.name for path in partial.iterdir()))
             facts = check_folder(partial)
             step.advance()
             put_in_place(partial, run.path(FOLDER))
@@ -63,8 +53,11 @@ def prepare(stage: StageInput) -> Model:
     return record
 
 
-def take_folder(place: Place, partial: Path, with_code: bool) -> None:
-    """Link (or copy, across file systems) the model's own files into `partial`: weights, JSON, tokenizer; code only when trusted."""
+def take_folder(place: Place, partial: Path, with_code: bool) -> str:
+    """Link (or copy, across file systems) the model's own files into `partial`: weights, JSON, tokenizer; code only when trusted.
+
+    Returns the digest of what was taken, over sorted (file name, file digest).
+    """
     facts = check_folder(place.path)
     patterns = (*OTHER_PATTERNS, *(CODE_PATTERNS if with_code else ()))
     others = [path for path in sorted(place.path.iterdir()) if path.is_file() and any(fnmatch(path.name, pattern) for pattern in patterns)]
@@ -74,6 +67,20 @@ def take_folder(place: Place, partial: Path, with_code: bool) -> None:
             os.link(whole, partial / path.name)
         except OSError:
             shutil.copyfile(whole, partial / path.name)
+    return json_digest(sorted([path.name, file_digest(path)] for path in partial.iterdir()))
+
+
+def make_fast_tokenizer(source: Path, partial: Path, trusted: bool) -> None:
+    """Write tokenizer.json when the model has only the files of a slow tokenizer. Nothing linked from the source is written to."""
+    target = partial / "tokenizer.json"
+    if target.exists():
+        return
+    from kvassay.models.loading import load_tokenizer
+
+    backend = getattr(load_tokenizer(source, trusted), "backend_tokenizer", None)
+    if backend is None:
+        raise BadInput(f"{source}: its tokenizer cannot be written as tokenizer.json; save the model with a fast tokenizer first")
+    backend.save(str(target))
 
 
 def put_in_place(partial: Path, folder: Path) -> None:
@@ -89,17 +96,15 @@ def put_in_place(partial: Path, folder: Path) -> None:
 
 
 def model_record(run: Run, place: Place, facts: ModelFacts, source_sha256: str, trusted: bool) -> Model:
-    """The record of what lies in RUN/model/; its weights digest is over sorted (tensor file name, file digest)."""
+    """The record of what lies in RUN/model/."""
     sides = tuple(run.side_file(f"{FOLDER}/{name}") for name in sorted(path.name for path in run.path(FOLDER).iterdir()))
-    weights = sorted(f"{FOLDER}/{path.name}" for path in facts.weight_files)
-    tokenizer = [side.path for side in sides if any(fnmatch(Path(side.path).name, pattern) for pattern in TOKENIZER_PATTERNS)]
     return Model(
         source=place.text,
         source_kind=place.kind,
         revision=place.revision,
         source_sha256=source_sha256,
-        weights_sha256=sides_digest(sides, weights),
-        tokenizer_sha256=sides_digest(sides, tokenizer),
+        weights_sha256=weights_digest(run.path(FOLDER)),
+        tokenizer_sha256=tokenizer_digest(run.path(FOLDER)),
         folder=FOLDER,
         model_type=facts.model_type,
         native_dtype=facts.native_dtype,
@@ -109,13 +114,3 @@ def model_record(run: Run, place: Place, facts: ModelFacts, source_sha256: str, 
         trust_remote_code=trusted,
         side_files=sides,
     )
-
-
-def sides_digest(sides: tuple[SideFile, ...], wanted: list[str]) -> str:
-    """SHA-256 over sorted (file name, file digest) of the wanted files."""
-    return json_digest(sorted([Path(side.path).name, side.sha256] for side in sides if side.path in wanted))
-
-
-def files_digest(folder: Path, names: list[str]) -> str:
-    """SHA-256 over sorted (file name, file digest) of files in `folder`."""
-    return json_digest(sorted([name, file_digest(folder / name)] for name in names))

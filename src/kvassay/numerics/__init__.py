@@ -45,8 +45,9 @@ def quantizer(format_name: str, native_dtype: torch.dtype) -> Quantizer:
 
 
 def disturb(format_name: str, x: torch.Tensor) -> torch.Tensor:
-    """What a cache of this format gives back for `x` [..., head_dim], in x's dtype; `native` returns `x` itself."""
+    """What a cache of this format gives back for `x` [..., head_dim], in x's dtype and without gradient; `native` returns `x` itself."""
     if format_name == NATIVE:
         return x
     chosen = quantizer(format_name, x.dtype)
-    return chosen.unpack(chosen.pack(x), x.dtype)
+    with torch.no_grad():  # rounding has no useful gradient, and a stored one would keep every graph alive
+        return chosen.unpack(chosen.pack(x), x.dtype).detach()

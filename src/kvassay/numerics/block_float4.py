@@ -10,14 +10,13 @@ import torch
 from torch import Tensor
 
 from kvassay.formats import FormatLaw
-from kvassay.numerics.lookup import look_up_pairs, pair_table
+from kvassay.numerics.lookup import look_up, look_up_pairs, pair_table
 from kvassay.numerics.quantizer import Packed, grouped, head_dim_of, limited, narrowed
 
 E2M1_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 E2M1_MAX = 6.0
 E2M1_MAX_EXPONENT = 2
 E4M3_MAX = 448.0
-FP32_BIAS = 127
 E8M0_NAN = 255
 
 
@@ -36,7 +35,7 @@ class NvFp4:
     def unpack(self, packed: Packed, dtype: torch.dtype) -> Tensor:
         """Element x scale."""
         payload, scales = packed
-        return narrowed(_scaled(payload, scales.float()), dtype)
+        return narrowed(_scaled(payload, look_up(scales.view(torch.uint8), _e4m3_table(payload.device))), dtype)
 
     def empty(self, leading_shape: Sequence[int], head_dim: int, device: torch.device | str) -> Packed:
         """Payload and scales."""
@@ -84,7 +83,7 @@ def encode_e2m1(blocks: Tensor, scales: Tensor) -> Tensor:
 
 
 def _scaled(payload: Tensor, scales: Tensor) -> Tensor:
-    elements = look_up_pairs(payload.int(), _table(payload.device), torch.float32)
+    elements = look_up_pairs(payload.int(), _e2m1_pairs(payload.device), torch.float32)
     return grouped(elements, elements.shape[-1] // scales.shape[-1]).mul_(scales.unsqueeze(-1)).flatten(-2)
 
 
@@ -103,5 +102,10 @@ def _empty(law: FormatLaw, scale_dtype: torch.dtype, leading: Sequence[int], hea
 
 
 @lru_cache
-def _table(device: torch.device) -> Tensor:
+def _e4m3_table(device: torch.device) -> Tensor:
+    return torch.arange(256, dtype=torch.uint8).view(torch.float8_e4m3fn).float().to(device)
+
+
+@lru_cache
+def _e2m1_pairs(device: torch.device) -> Tensor:
     return pair_table(torch.tensor([*E2M1_VALUES, *(-value for value in E2M1_VALUES)])).to(device)

@@ -16,6 +16,11 @@ def pair_table(values: Tensor) -> Tensor:
     return pairs.contiguous().view(PAIR_DTYPES[values.element_size()]).flatten()
 
 
+def look_up(codes: Tensor, table: Tensor) -> Tensor:
+    """Values of `table` [256] at `codes` (uint8), in the shape of `codes`."""
+    return table.index_select(0, codes.flatten().int()).view(codes.shape)
+
+
 def look_up_pairs(indices: Tensor, table: Tensor, dtype: torch.dtype) -> Tensor:
     """Values [..., 2 n] of `dtype` for `indices` [..., n] (int32) into a `pair_table` of that dtype."""
     return table.index_select(0, indices.flatten()).view(indices.shape).view(dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-SIZE = 768
+SIZE = 256
 LEAST_S = 0.15
 
 

@@ -51,6 +51,8 @@ def _of_finding(finding: dict[str, Any]) -> Problem:
         return Problem(path, "is missing")
     if kind == "value_error":
         return Problem(path, str(finding["ctx"]["error"]))
+    if kind == "string_type":
+        return Problem(path, "must be text; put it in quotes")
     if kind in ("model_type", "model_attributes_type", "dict_type"):
         return Problem(path, f"must be a mapping with the keys {', '.join(_keys_at(path))}")
     return Problem(path, finding["msg"].replace("Input should be", "must be"))

@@ -14,7 +14,7 @@ from kvassay.plan.template import TEMPLATE
 from kvassay.records.geometry import Geometry
 
 STARTER_TRACE = "trace.jsonl"
-KV_MEMORY_TOKENS = 11_600
+KV_MEMORY_TOKENS = 11_650
 LEAST_KV_MEMORY_BYTES = 64 * 2**20
 GROUPS = (64, 32)
 
@@ -52,6 +52,8 @@ def model_choice(model: str) -> ModelChoice:
         choice = ModelChoice(package=model.removeprefix(PACKAGE))
     elif Path(model).is_dir():
         choice = ModelChoice(folder=Path(model).resolve())
+    elif Path(model).name == "config.json" and Path(model).is_file():
+        choice = ModelChoice(folder=Path(model).resolve().parent)
     elif Path(model).is_file():
         choice = ModelChoice(gguf=Path(model).resolve())
     else:

@@ -19,8 +19,8 @@ MAX_NODES = 20_000
 
 Path_ = tuple[str | int, ...]
 
-# YAML 1.1 reads 1e-3 as text; everybody who writes it means a number.
-EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
+# YAML 1.1 reads 1e-3 as text; everybody who writes it means a number. Longer ones are commit ids that happen to hold one letter.
+EXPONENT = re.compile(r"[-+]?\d{1,17}(\.\d{0,17})?[eE][-+]?\d{1,3}")
 PLAIN_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float", "str", "timestamp", "map", "seq")}
 
 

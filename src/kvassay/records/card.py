@@ -207,7 +207,8 @@ class Limit(Frozen):
     excludes: str
     build: str
     hardware: str
-    longest_context_tokens: NonNegativeInt
+    longest_context_tokens: NonNegativeInt | None
+    longest_context_tokens_reason: str | None
 
 
 class Card(Record):

@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-from kvassay.card.wording import count, nats, percent, ranges, signed_points
+from kvassay.card.wording import count, nats, percent, points, ranges, signed_points
 from kvassay.records import Frontier, FrozenMap
 from kvassay.records.card import Card
 
 MORE_BUDGET = 1.1
 
 
-def answers(card: Card, frozen: FrozenMap, frontier: Frontier) -> tuple[tuple[str, str], ...]:
+def answers(card: Card, frozen: FrozenMap, frontier: Frontier) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Question and the lines of its answer."""
     return (
         ("Which layers have which format?", which_layers(frozen)),
-        ("What was the worst task?", worst_task(card)),
-        ("At which context was it tested?", tested_context(card)),
-        ("What would 10 % more budget buy?", more_budget(frontier)),
+        ("What was the worst task?", (worst_task(card),)),
+        ("At which context was it tested?", (tested_context(card),)),
+        ("What would 10 % more budget buy?", (more_budget(frontier),)),
         (
             "When does it expire?",
-            "A card does not expire and permits nothing: only a signed approval over it does both, and none is part of this page.",
+            ("A card permits nothing and does not expire. A signed approval over it would do both; this page holds none.",),
         ),
     )
 
 
-def which_layers(frozen: FrozenMap) -> str:
-    parts = []
+def which_layers(frozen: FrozenMap) -> tuple[str, ...]:
+    lines = []
     for tensor in ("k", "v"):
         names = [getattr(layer, tensor) for layer in frozen.layers]
+        parts = []
         for name in sorted(set(names), key=lambda each: (-names.count(each), each)):
             layers = [layer.index for layer, own in zip(frozen.layers, names, strict=True) if own == name]
-            where = "all layers" if len(layers) == len(frozen.layers) else f"{'layer' if len(layers) == 1 else 'layers'} {ranges(layers)}"
-            parts.append(f"{tensor.upper()} {name}: {where}")
-    return "; ".join(parts) + "."
+            where = "in all layers" if len(layers) == len(frozen.layers) else f"in {ranges(layers)}"
+            parts.append(f"{name} {where}")
+        lines.append(f"{tensor.upper()}: {'; '.join(parts)}")
+    return tuple(lines)
 
 
 def worst_task(card: Card) -> str:
@@ -40,18 +43,18 @@ def worst_task(card: Card) -> str:
         return "No task was compared with native."
     name, worst = min(compared, key=lambda pair: pair[1].difference)
     low, high = signed_points(worst.interval.low), signed_points(worst.interval.high)
-    start = "No task lost more than" if worst.difference == 0 else f"{name}, at"
+    needed = f"{worst.items_needed:,} items would be needed to show a loss under {points(worst.margin)}"
     return (
-        f"{start} {signed_points(worst.difference)} points against native (90 % interval {low} to {high}, {count(worst.n, 'item')}; "
-        f"{worst.items_needed:,} items needed to show no loss of {100 * worst.margin:g} points)."
+        f"{name.capitalize()}: {signed_points(worst.difference)} points against native, 90 % interval {low} to {high}, "
+        f"{count(worst.n, 'item')}; {needed}."
     )
 
 
 def tested_context(card: Card) -> str:
     envelope = card.envelope
     return (
-        f"Tasks and requests up to {count(envelope.longest_context_tokens, 'token')}, the workload up to {count(envelope.longest_request_tokens, 'token')}, "
-        f"KL on rows of {count(envelope.longest_kl_tokens, 'token')}. Nothing longer was tested."
+        f"Tasks and requests up to {count(envelope.longest_context_tokens, 'token')}, of which the workload up to "
+        f"{envelope.longest_request_tokens:,}; KL on rows of {count(envelope.longest_kl_tokens, 'token')}. Nothing longer was tested."
     )
 
 
@@ -66,6 +69,6 @@ def more_budget(frontier: Frontier) -> str:
         return "Nothing that the search predicts: no larger map lies within 10 % more."
     saved = 1 - better.predicted_kl_nats / best.predicted_kl_nats
     return (
-        f"A predicted KL of {nats(better.predicted_kl_nats)} instead of {nats(best.predicted_kl_nats)} ({percent(saved)} less), at {better.bits:.2f} bits "
-        f"instead of {best.bits:.2f}. Modelled, not measured."
+        f"A predicted KL of {nats(better.predicted_kl_nats)} instead of {nats(best.predicted_kl_nats)} ({percent(saved)} less), "
+        f"at {better.bits:.2f} bits instead of {best.bits:.2f}. Modelled, not measured."
     )

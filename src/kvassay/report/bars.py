@@ -15,7 +15,8 @@ def interval_bar(comparison: Comparison, reach: float) -> str:
     x = LinearScale(-reach, reach, PAD, WIDTH - PAD)
     middle = HEIGHT / 2
     low, high = comparison.interval.low, comparison.interval.high
-    label = f"{signed_points(comparison.difference)} points, from {signed_points(low)} to {signed_points(high)}; margin {points(comparison.margin)}"
+    ends = f"from {signed_points(low)} to {signed_points(high)}"
+    label = f"{signed_points(comparison.difference)} points, {ends}; margin {points(comparison.margin)}"
     parts = [
         line(x(0), 1, x(0), HEIGHT - 1, "axis"),
         line(x(-comparison.margin), 1, x(-comparison.margin), HEIGHT - 1, "budget"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kvassay.card.wording import nats, significant
 from kvassay.records import Frontier, FrozenMap, Ladder
+from kvassay.records.frontier import FrontierPoint
 from kvassay.records.ladder import Rung
 from kvassay.report.svg import LogScale, circle, image, line, path, square, text
 
@@ -31,15 +33,14 @@ NARROW = Frame(390, 330, left=50, right=8, class_="chart narrow-only")
 
 def frontier_chart(frontier: Frontier, ladder: Ladder, frozen: FrozenMap, native_bits: float, frame: Frame) -> str:
     """Inline SVG. x: effective bits per element (log), y: joint KL in nats per token (log); lower left is better."""
-    losses = [each.predicted_kl_nats for each in frontier.points] + [
-        end for rung in ladder.rungs for end in (rung.kl_nats, rung.kl_interval.high)
-    ]
+    last_bits = reach_bits(frontier, ladder, native_bits)
+    shown = [each for each in frontier.points if each.bits <= last_bits]
+    losses = [each.predicted_kl_nats for each in shown] + [end for rung in ladder.rungs for end in (rung.kl_nats, rung.kl_interval.high)]
     losses = [loss for loss in losses if loss > 0] or [1e-3]
-    floor = max(ladder.floor_nats, min(losses) / 3, max(losses) / 1e5)
-    bits = [each.bits for each in (*frontier.points, *ladder.rungs)] + [frontier.budget_bits, native_bits]
+    bits = [each.bits for each in shown] + [rung.bits for rung in ladder.rungs] + [frontier.budget_bits, last_bits]
     x = LogScale(min(bits) * 0.97, max(bits) * 1.03, frame.left, frame.width - frame.right)
-    y = LogScale(floor, max(losses) * 1.25, frame.height - frame.bottom, frame.top)
-    parts = [*axes(x, y, frame), *budget_line(x, frontier.budget_bits, frame), *curve(x, y, frontier)]
+    y = LogScale(max(min(losses) / 1.6, max(losses) / 1e5), max(losses) * 1.35, frame.height - frame.bottom, frame.top)
+    parts = [*axes(x, y, frame), *budget_line(x, frontier.budget_bits, frame), *curve(x, y, shown)]
     parts += [mark for rung in ladder.rungs for mark in measured(x, y, rung)]
     parts += chosen_marks(x, y, ladder, frozen, frame)
     parts += native_mark(x, native_bits, frame)
@@ -72,8 +73,8 @@ def budget_line(x: LogScale, budget_bits: float, frame: Frame) -> list[str]:
     ]
 
 
-def curve(x: LogScale, y: LogScale, frontier: Frontier) -> list[str]:
-    points = [(x(each.bits), y(each.predicted_kl_nats)) for each in frontier.points if each.predicted_kl_nats > 0]
+def curve(x: LogScale, y: LogScale, shown: Sequence[FrontierPoint]) -> list[str]:
+    points = [(x(each.bits), y(each.predicted_kl_nats)) for each in shown if each.predicted_kl_nats > 0]
     return [path(points, "predicted")] if len(points) > 1 else []
 
 
@@ -85,31 +86,42 @@ def measured(x: LogScale, y: LogScale, rung: Rung) -> list[str]:
 
 def chosen_marks(x: LogScale, y: LogScale, ladder: Ladder, frozen: FrozenMap, frame: Frame) -> list[str]:
     """Rings and names for the map, the best uniform pair, and uniform FP8 where it was measured."""
-    named: dict[str, tuple[str, bool]] = {}
+    above: dict[str, str] = {}
     fp8 = next(
         (rung for rung in ladder.rungs if rung.kind == "uniform" and {(p.k, p.v) for p in rung.pairs} == {("fp8_e4m3", "fp8_e4m3")}), None
     )
     if fp8:
-        named[fp8.name] = ("FP8", True)
+        above[fp8.name] = "FP8"
     if frozen.uniform_provenance:
-        named[frozen.uniform_provenance.chosen_from] = ("best uniform", True)
-    named[frozen.provenance.chosen_from] = ("map", False)
+        above[frozen.uniform_provenance.chosen_from] = "best uniform"
     parts = []
     for rung in ladder.rungs:
-        if rung.name in named:
-            name, above = named[rung.name]
-            at, height = x(rung.bits), y(rung.kl_nats)
-            parts.append(circle(at, height, 9, "ring"))
-            to_right = above and at < frame.width - 110
-            parts.append(
-                text(at + (12 if to_right else -12), height + (-10 if above else 18), name, "name", "start" if to_right else "end")
-            )
+        at = x(rung.bits)
+        name_at = min(max(at, frame.left + 40), frame.width - frame.right - 40)
+        if rung.name in above:
+            parts += [
+                circle(at, y(rung.kl_nats), 9, "ring"),
+                text(name_at, y(rung.kl_interval.high) - 8, above[rung.name], "name", "middle"),
+            ]
+        if rung.name == frozen.provenance.chosen_from:
+            below = max(y(max(rung.kl_interval.low, 1e-300)), y(rung.kl_nats) + 9)
+            parts += [circle(at, y(rung.kl_nats), 9, "ring"), text(name_at, below + 15, "map", "name", "middle")]
     return parts
 
 
 def native_mark(x: LogScale, native_bits: float, frame: Frame) -> list[str]:
-    at, base = x(native_bits), frame.height - frame.bottom
-    return [circle(at, base, 4.5, "native"), text(at, base - 10, f"native, {native_bits:.3g} bits: 0", "label", "end")]
+    """On the axis where native lies inside the picture, an arrow to the right where it lies outside: its KL is 0 by definition."""
+    base, right = frame.height - frame.bottom, frame.width - frame.right
+    inside = native_bits <= 10**x.high
+    at = x(native_bits) if inside else right
+    words = f"native, {native_bits:.3g} bits: 0 by definition" + ("" if inside else " →")
+    return [*([circle(at, base, 4.5, "native")] if inside else []), text(at, base - 10, words, "label", "end")]
+
+
+def reach_bits(frontier: Frontier, ladder: Ladder, native_bits: float) -> float:
+    """How far right the picture goes: a little past what was measured, so that the choice is not pressed into a corner."""
+    measured_to = max([rung.bits for rung in ladder.rungs] + [frontier.budget_bits])
+    return min(measured_to * 1.15, max(native_bits, measured_to))
 
 
 def description(frontier: Frontier, ladder: Ladder, frozen: FrozenMap) -> str:

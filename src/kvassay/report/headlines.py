@@ -42,7 +42,7 @@ def headlines(card: Card) -> tuple[Headline, ...]:
                 f"Task {name}",
                 f"{task.score:.2f}",
                 f"{beside}, {verdict_words(task.comparison.verdict if task.comparison else None)}",
-                limits["tasks"],
+                limits[f"tasks.{name}"],
             )
         )
     rows += [

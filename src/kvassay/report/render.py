@@ -6,13 +6,13 @@ from importlib.resources import files
 from typing import Any
 
 from kvassay.card import wording
-from kvassay.card.evidence import RunRecords
-from kvassay.card.limits import limit_text, limits_by_figure
+from kvassay.card.evidence import RunRecords, title
+from kvassay.card.limits import context_words, limits_by_figure
 from kvassay.records.card import Card, CardArm
 from kvassay.report.answers import answers
 from kvassay.report.bars import interval_bar, range_bar
 from kvassay.report.frontier_chart import NARROW, WIDE, frontier_chart
-from kvassay.report.headlines import headlines, verdict_words
+from kvassay.report.headlines import headlines
 from kvassay.report.strip import heat_strip
 from kvassay.version import TOOL_VERSION
 
@@ -34,7 +34,7 @@ def render_report(card: Card, records: RunRecords) -> str:
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["capitalize_first"] = lambda words: words[:1].upper() + words[1:]
-    environment.globals |= {name: getattr(wording, name) for name in WORDS} | {"verdict_words": verdict_words, "limit_text": limit_text}
+    environment.globals |= {name: getattr(wording, name) for name in WORDS} | {"title": title, "context_words": context_words}
     return environment.from_string(source("template.html")).render(**context(card, records))
 
 
@@ -59,23 +59,31 @@ def source(name: str) -> str:
     return (files("kvassay.report") / name).read_text(encoding="utf-8")
 
 
-def context(card: Card, records: RunRecords) -> dict[str, Any]:
-    """Everything the template names; markup of our own is marked, all other text is escaped by the template."""
+def drawn(markup: str) -> Any:
+    """Our own style sheet and pictures, which escape every text they hold: the template takes them as they are."""
     from markupsafe import Markup
 
+    return Markup(markup)  # noqa: S704 - nothing of a run reaches this unescaped, see kvassay.report.svg
+
+
+def context(card: Card, records: RunRecords) -> dict[str, Any]:
+    """Everything the template names; markup of our own is marked, all other text is escaped by the template."""
     arms = {name: arm for name, arm in card.arms.items() if arm is not None}
     native_bits = arms["native"].bits if "native" in arms else 16.0
-    charts = [Markup(frontier_chart(records.frontier, records.ladder, records.frozen, native_bits, frame)) for frame in (WIDE, NARROW)]
+    charts = [drawn(frontier_chart(records.frontier, records.ladder, records.frozen, native_bits, frame)) for frame in (WIDE, NARROW)]
     reach = interval_reach(arms)
+    figures = headlines(card)
+    grounds = {f"{each.limit.build}; {each.limit.hardware}" for each in figures}
     return {
         "card": card,
         "records": records,
-        "style": Markup(source("style.css")),
+        "style": drawn(source("style.css")),
         "tool_version": TOOL_VERSION,
         "verdict_means": VERDICT_MEANS[card.decision.verdict],
         "scope_means": SCOPE_MEANS[card.decision.scope],
         "reasons": [gate for outcome in ("missed", "undecided") for gate in card.decision.gates if gate.outcome == outcome],
-        "headlines": headlines(card),
+        "headlines": figures,
+        "shared_ground": grounds.pop() if len(grounds) == 1 else None,
         "answers": answers(card, records.frozen, records.frontier),
         "arms": arms,
         "tasks": list(dict.fromkeys(task for arm in arms.values() for task in arm.tasks)),
@@ -83,14 +91,14 @@ def context(card: Card, records: RunRecords) -> dict[str, Any]:
         "frontier_charts": charts,
         "limits": limits_by_figure(card.limits),
         "interval_bars": {
-            (task, name): Markup(interval_bar(figure.comparison, reach))
+            (task, name): drawn(interval_bar(figure.comparison, reach))
             for name, arm in arms.items()
             for task, figure in arm.tasks.items()
             if figure.comparison
         },
         "reach": reach,
         "range_bars": {
-            (kind, name): Markup(range_bar(getattr(arm, kind), longest(arms, kind)))
+            (kind, name): drawn(range_bar(getattr(arm, kind), longest(arms, kind)))
             for kind in ("ttft_ms", "tpot_ms")
             for name, arm in arms.items()
         },

@@ -15,9 +15,11 @@ from kvassay.roadtest.identity import number
 from kvassay.roadtest.restart import restart
 from kvassay.roadtest.shortage import shortage
 from kvassay.roadtest.wrong_restart import wrong_restart
+from kvassay.store import Run
 
 MAX_SERVERS = 4
 MEMORY_SHARE = 0.7
+MAX_TEXT_CHARACTERS = 500
 
 
 def bad_day(bench: Bench) -> None:
@@ -38,7 +40,7 @@ def bad_day(bench: Bench) -> None:
         with bench.stage.progress.step("road test: the bad day", len(todo)) as step, ThreadPoolExecutor(servers_at_once(bench)) as pool:
             running = {pool.submit(failed_on_engine_error, check): name for name, check in todo.items()}
             for future in as_completed(running):
-                bench.ledger.add_check(running[future], future.result())
+                bench.ledger.add_check(running[future], tidy(future.result(), bench.stage.run))
                 step.advance()
     finally:
         clear_scratch(bench.stage.run)
@@ -49,7 +51,19 @@ def failed_on_engine_error(check: Callable[[], Check]) -> Check:
     try:
         return check()
     except EngineError as error:
-        return Check(verdict="failed", reason=str(error)[:500], evidence={})
+        return Check(verdict="failed", reason=str(error), evidence={})
+
+
+def tidy(check: Check, run: Run) -> Check:
+    """Texts bounded, and paths in them made relative to the run: a moved run folder stays valid."""
+
+    def relative(text: str) -> str:
+        for root in (run.folder, run.folder.resolve()):
+            text = text.replace(f"{root}/", "")
+        return text if len(text) <= MAX_TEXT_CHARACTERS else f"{text[:MAX_TEXT_CHARACTERS]} …"
+
+    evidence = {key: relative(value) if isinstance(value, str) else value for key, value in check.evidence.items()}
+    return Check(verdict=check.verdict, reason=relative(check.reason), evidence=evidence)
 
 
 def servers_at_once(bench: Bench) -> int:

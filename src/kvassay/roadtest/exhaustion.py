@@ -49,7 +49,7 @@ def judge_exhaustion(short: Shortage, trial: Trial, expected: list[str | None]) 
         "capacity_tokens": capacity_tokens,
         "needed_tokens": short.needed_tokens,
         "status": large.status or 0,
-        "answer": (large.error or "served")[:300],
+        "answer": large.error or "served",
         "refused_after_s": round(large.done_s - large.sent_s, 3),
         "alive": trial.alive,
         "small_requests": half,
@@ -57,7 +57,7 @@ def judge_exhaustion(short: Shortage, trial: Trial, expected: list[str | None]) 
         "small_right_after": right_after,
     }
     if behaviour != "clean refusal":
-        says = (large.error or "it was served")[:200]
+        says = large.error or "it was served"
         reason = f"a request of {short.needed_tokens} tokens at a capacity of {capacity_tokens}: {behaviour} ({says})"
         return Check(verdict="failed", reason=reason, evidence=evidence)
     if right_before < half or right_after < half:

@@ -15,7 +15,6 @@ from kvassay.roadtest.shortage import Shortage
 from kvassay.roadtest.trial import Trial, try_requests
 
 OTHER_REQUESTS = 3
-MAX_EVIDENCE_CHARACTERS = 300
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def apply(bench: Bench, rung: FallbackRung, short: Shortage, others: list[int]) 
             return RungResult(name, False, problem, None)
         expected = references(bench, rung, arm, asked)
     except EngineError as error:
-        return RungResult(name, False, str(error)[:MAX_EVIDENCE_CHARACTERS], None)
+        return RungResult(name, False, str(error), None)
     wrong = [index for index, answer in zip(asked, trial.answers, strict=True) if answer.sha256 != expected.get(index)]
     if wrong:
         return RungResult(name, False, f"requests {wrong} were answered otherwise than by the same arm with ample memory", None)
@@ -83,7 +82,7 @@ def unserved(trial: Trial, asked: list[int]) -> str | None:
     """A sentence naming the first request that was not served fully, or None."""
     for index, answer in zip(asked, trial.answers, strict=True):
         if not answer.ok:
-            return f"request {index} not served: {answer.error}"[:MAX_EVIDENCE_CHARACTERS]
+            return f"request {index} not served: {answer.error}"
     return None
 
 

@@ -17,8 +17,6 @@ from kvassay.serving.compare_state import compare_state
 from kvassay.store import write_atomic
 from kvassay.targets.launch import read_export
 
-MAX_EVIDENCE_CHARACTERS = 300
-
 
 def wrong_restart(bench: Bench) -> Check:
     """Two controls: a layer moved under the recorded digest, and another arm started in the map's place.
@@ -51,7 +49,7 @@ def judge_wrong_restart(
     unseen = [name for name, state in others.items() if not differences(before, state) or not compare_state(exported, state)]
     evidence: dict[str, str | int | float | bool | None] = {
         "moved_layer_detected": moved_found,
-        "moved_layer": moved_says[:MAX_EVIDENCE_CHARACTERS],
+        "moved_layer": moved_says,
         "other_arms_tried": ", ".join(others),
         "other_arms_detected": len(others) - len(unseen),
     }

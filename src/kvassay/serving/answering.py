@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
+from kvassay.errors import BadInput
 from kvassay.serving.api_errors import bad_request
 from kvassay.serving.metrics import Metrics
 from kvassay.serving.protocol import Backend, DoesNotFit, GeneratedToken, PromptLogprob
@@ -82,17 +83,23 @@ def answer(
 
 
 def _prompt_ids(backend: Backend, request: CompletionRequest | ChatRequest) -> tuple[int, ...]:
-    if isinstance(request, ChatRequest):
-        prompt: Sequence[int] = backend.render_chat(request.messages)
-    elif isinstance(request.prompt, str):
-        prompt = backend.encode(request.prompt)
-    else:
-        prompt = request.prompt
-        if max(prompt) >= backend.vocab_size:
-            raise bad_request(f"prompt: token id {max(prompt)} is outside the vocabulary of {backend.vocab_size}")
+    try:
+        prompt = _tokens(backend, request)
+    except BadInput as error:
+        raise bad_request(str(error)) from error
     if not prompt:
         raise bad_request("prompt: no tokens in it")
     return tuple(prompt)
+
+
+def _tokens(backend: Backend, request: CompletionRequest | ChatRequest) -> Sequence[int]:
+    if isinstance(request, ChatRequest):
+        return backend.render_chat(request.messages)
+    if isinstance(request.prompt, str):
+        return backend.encode(request.prompt)
+    if max(request.prompt) >= backend.vocab_size:
+        raise bad_request(f"prompt: token id {max(request.prompt)} is outside the vocabulary of {backend.vocab_size}")
+    return request.prompt
 
 
 def _max_tokens(backend: Backend, request: CompletionRequest | ChatRequest, prompt_tokens: int) -> int:

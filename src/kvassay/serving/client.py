@@ -157,12 +157,11 @@ class Client:
         async for piece in response.content.iter_any():
             arrived_s = time.monotonic()
             size += len(piece)
-            if size > self.bounds.max_answer_bytes:
-                raise BadAnswer(f"the answer is larger than {self.bounds.max_answer_bytes} bytes")
             for data in reader.feed(piece):
                 if data == b"[DONE]":
                     return
                 gathering.take(parse_answer(data), arrived_s)
+            self._bound(size)
         for data in reader.rest():
             if data != b"[DONE]":
                 gathering.take(parse_answer(data), time.monotonic())
@@ -212,9 +211,12 @@ class Client:
         body = bytearray()
         async for piece in response.content.iter_any():
             body += piece
-            if len(body) > self.bounds.max_answer_bytes:
-                raise BadAnswer(f"the answer is larger than {self.bounds.max_answer_bytes} bytes")
+            self._bound(len(body))
         return bytes(body)
+
+    def _bound(self, size_bytes: int) -> None:
+        if size_bytes > self.bounds.max_answer_bytes:
+            raise BadAnswer(f"the answer is larger than {self.bounds.max_answer_bytes} bytes")
 
     @property
     def _session(self) -> aiohttp.ClientSession:

@@ -12,7 +12,7 @@ MAX_ERROR_CHARS = 500
 TokenCount = Literal["usage", "token_ids", "chunks"]
 
 
-class BadAnswer(Exception):  # noqa: N818 - the server's error, not ours
+class BadAnswer(Exception):
     """The server's answer cannot be used; the text says why."""
 
 

@@ -16,7 +16,7 @@ from kvassay.serving.requests import Limits
 T = TypeVar("T")
 
 
-class ClientGone(Exception):  # noqa: N818 - it says what happened, nothing is wrong
+class ClientGone(Exception):
     """The client closed the connection before its answer was complete."""
 
 

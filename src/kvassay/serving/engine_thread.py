@@ -64,7 +64,8 @@ class EngineThread:
         with self._changed:
             if self.stopping:
                 raise stopping()
-            if len(self._waiting) >= self.max_waiting:
+            # One more than may wait, because the first in the line of an idle engine is about to run.
+            if len(self._waiting) + self.running > self.max_waiting:
                 raise overloaded(self.max_waiting)
             self._waiting.append(job)
             self._changed.notify()

@@ -18,7 +18,8 @@ GRACE_S = 3.0
 
 def main() -> None:
     parent, report = int(sys.argv[1]), int(sys.argv[2])
-    # A signal to the group is meant for the engine; the guardian stays until the engine has ended.
+    # A signal to the group is meant for the engine; the guardian stays until the engine has ended. A handler that does nothing,
+    # because the engine would inherit SIG_IGN.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     try:

@@ -8,7 +8,7 @@ from threading import Event
 from typing import Any, Protocol
 
 
-class DoesNotFit(Exception):  # noqa: N818 - it says what happened, nothing is wrong
+class DoesNotFit(Exception):
     """A request that the KV memory, or the model's context, can never hold."""
 
     def __init__(self, needed_tokens: int, available_tokens: int) -> None:
@@ -98,7 +98,8 @@ class Backend(Protocol):
 
     def decode(self, token_ids: Sequence[int]) -> str: ...
 
-    def render_chat(self, messages: Sequence[dict[str, Any]]) -> list[int]: ...
+    def render_chat(self, messages: Sequence[dict[str, Any]]) -> list[int]:
+        """Token ids of a chat, each message with a role and a content, both text. Raises BadInput when it cannot be rendered."""
 
     def check_fits(self, prompt_tokens: int, max_tokens: int) -> None:
         """Raise DoesNotFit when the request can never be held."""

@@ -19,11 +19,16 @@ from kvassay.store import first_problem, parse_json
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of the face. Sizes of an accepted request are further bounded by the backend's `check_fits`."""
+    """Bounds of the face. Sizes of an accepted request are further bounded by the backend's `check_fits`.
+
+    finish_within_s, abort_within_s: after SIGTERM, how long the running request may go on, and then how long its end may take.
+    """
 
     max_body_bytes: int = 16 * 2**20
     body_timeout_s: float = 30.0
     max_waiting: int = 64
+    finish_within_s: float = 2.0
+    abort_within_s: float = 2.0
 
 
 MAX_TOKENS = 2**20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import math
 import os
 import signal
 import socket
@@ -20,8 +21,6 @@ from kvassay.serving.face import create_app
 from kvassay.serving.protocol import Backend
 from kvassay.serving.requests import Limits
 
-FINISH_WITHIN_S = 2.0
-ABORT_WITHIN_S = 2.0
 KEEP_ALIVE_S = 60
 
 
@@ -33,25 +32,26 @@ class _Uvicorn(uvicorn.Server):
 
 
 def serve(backend: Backend, port: int, host: str = "127.0.0.1", limits: Limits | None = None) -> None:
-    """Serve until SIGTERM or SIGINT, then give the running request two seconds, abort it and return.
+    """Serve until SIGTERM or SIGINT, then give the running request `limits.finish_within_s`, abort it and return.
 
     Ends the process with code 0 by itself only where the backend does not let go of its thread.
     Raises EngineError when the port is in use, BadInput when it cannot be bound for another reason.
     """
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    limits = limits or Limits()
     listener = _bind(host, port)
     app = create_app(backend, limits)
     engine: EngineThread = app.state.face.engine
     config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", timeout_keep_alive=KEEP_ALIVE_S)
-    config.timeout_graceful_shutdown = int(FINISH_WITHIN_S + ABORT_WITHIN_S)
+    config.timeout_graceful_shutdown = math.ceil(limits.finish_within_s + limits.abort_within_s)
     logging.getLogger("kvassay.serving").info("serving %s on http://%s:%d, one sequence at a time", backend.model_name, host, port)
-    asyncio.run(_run(_Uvicorn(config), listener, engine))
-    if not engine.join(ABORT_WITHIN_S):
+    asyncio.run(_run(_Uvicorn(config), listener, engine, limits.finish_within_s))
+    if not engine.join(limits.abort_within_s):
         logging.shutdown()
         os._exit(0)
 
 
-async def _run(server: _Uvicorn, listener: socket.socket, engine: EngineThread) -> None:
+async def _run(server: _Uvicorn, listener: socket.socket, engine: EngineThread, finish_within_s: float) -> None:
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
@@ -59,7 +59,7 @@ async def _run(server: _Uvicorn, listener: socket.socket, engine: EngineThread) 
             server.force_exit = True
         server.should_exit = True
         engine.drain()
-        loop.call_later(FINISH_WITHIN_S, engine.abort)
+        loop.call_later(finish_within_s, engine.abort)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kvassay.capabilities import Capability
 from kvassay.errors import BadInput
@@ -85,6 +85,11 @@ def groups_of(geometry: Geometry, prices: PriceList, menu: Menu, capability: Cap
         if not group.choices:
             raise BadInput(f"formats: none of the menu is legal for layer {geometry.owners[group.owner].index} on {capability.target}")
     return tuple(groups)
+
+
+def above_floor(group: Group) -> Group:
+    """The same choices, weighed by their measured losses also where these are at the noise floor."""
+    return Group(group.owner, tuple(replace(choice, weight_nats=choice.kl_nats) for choice in group.choices))
 
 
 def pairs_of(groups: tuple[Group, ...], taken: tuple[Choice, ...]) -> tuple[Pair, ...]:

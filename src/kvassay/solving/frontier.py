@@ -12,11 +12,13 @@ from kvassay.plan.legal import cheapest_pairs, uniform_pairs
 from kvassay.plan.schema import Menu
 from kvassay.records.frontier import Frontier, FrontierPoint, Pair
 from kvassay.records.geometry import Geometry
-from kvassay.solving.candidates import Group, PriceList, groups_of, pairs_of, predicted_kl_nats
+from kvassay.solving.candidates import Group, PriceList, above_floor, groups_of, pairs_of, predicted_kl_nats
 from kvassay.solving.milp import solve_budgets
 from kvassay.solving.served import served_by, why_not_served
 
-GRID_REFINEMENTS = (1, 2, 4, 8)
+GRID_REFINEMENTS = (1, 2, 4)
+
+Found = dict[tuple[Pair, ...], tuple[int, str]]
 
 
 @dataclass(frozen=True)
@@ -63,37 +65,38 @@ def _uniform_points(problem: Problem) -> list[FrontierPoint]:
 
 
 def _mixed_points(problem: Problem, maps: int) -> list[FrontierPoint]:
-    geometry, capability = problem.geometry, problem.capability
-    groups = groups_of(geometry, problem.prices, problem.menu, capability)
-    at_budget = _best_mixed(groups, problem.budget.bytes_per_token, capability.max_formats)
-    found: dict[tuple[Pair, ...], tuple[int, str]] = {}
-    spread: list[tuple[Pair, ...]] = []
-    for refinement in GRID_REFINEMENTS:
-        grid = _grid(problem, maps * refinement)
-        for budget_bytes, solution in zip(grid, solve_budgets(groups, grid, capability.max_formats), strict=True):
-            pairs = pairs_of(groups, solution.taken)
-            if len(set(pairs)) > 1:
-                found.setdefault(pairs, (budget_bytes, solution.status))
-        spread = [pairs for pairs in found if at_budget is None or pairs != at_budget[0]]
-        if len(spread) >= maps:
-            break
-    chosen = {pairs: found[pairs] for pairs in _evenly(sorted(spread, key=lambda pairs: bytes_per_token(geometry, pairs)), maps)}
-    if at_budget is not None:
-        chosen[at_budget[0]] = (problem.budget.bytes_per_token, at_budget[1])
-    points = [_point(problem, pairs, None, budget_bytes, status) for pairs, (budget_bytes, status) in chosen.items()]
+    """The map at the budget and up to `maps` others, by rising bits."""
+    groups = groups_of(problem.geometry, problem.prices, problem.menu, problem.capability)
+    at_budget = _best_maps(problem, groups, [problem.budget.bytes_per_token])
+    chosen = _spread_maps(problem, groups, maps, leave_out=at_budget) | at_budget
+    points = [_point(problem, pairs, "", budget_bytes, status) for pairs, (budget_bytes, status) in chosen.items()]
     return _named(sorted(points, key=lambda point: (point.bytes_per_token, point.predicted_kl_nats)))
 
 
-def _best_mixed(groups: tuple[Group, ...], budget_bytes: int, max_formats: int | None) -> tuple[tuple[Pair, ...], str] | None:
-    """The best map at the budget; where that is uniform, the best of fewer bytes whose layers differ. None where there is none."""
-    least = sum(min(choice.bytes_per_token for choice in group.choices) for group in groups)
-    while budget_bytes >= least:
-        solution = solve_budgets(groups, [budget_bytes], max_formats)[0]
-        pairs = pairs_of(groups, solution.taken)
-        if len(set(pairs)) > 1:
-            return pairs, solution.status
-        budget_bytes = solution.bytes_per_token - 1
-    return None
+def _spread_maps(problem: Problem, groups: tuple[Group, ...], maps: int, leave_out: Found) -> Found:
+    """Up to `maps` different maps over the grid of budgets.
+
+    Where losses at the noise floor tie, many budgets have one and the same best map: the measured losses then tell them apart.
+    """
+    found: Found = {}
+    for source in (groups, tuple(above_floor(group) for group in groups)):
+        for refinement in GRID_REFINEMENTS:
+            best = _best_maps(problem, source, _grid(problem, maps * refinement))
+            found |= {pairs: how for pairs, how in best.items() if pairs not in leave_out and pairs not in found}
+            if len(found) >= maps:
+                by_size = sorted(found, key=lambda pairs: bytes_per_token(problem.geometry, pairs))
+                return {pairs: found[pairs] for pairs in _evenly(by_size, maps)}
+    return found
+
+
+def _best_maps(problem: Problem, groups: tuple[Group, ...], budgets: Sequence[int]) -> Found:
+    """The best map whose layers differ at each budget, with the first budget it was found at and the solver's word."""
+    found: Found = {}
+    solutions = solve_budgets(groups, budgets, max_formats=problem.capability.max_formats, layers_differ=True)
+    for budget_bytes, solution in zip(budgets, solutions, strict=True):
+        if solution is not None:
+            found.setdefault(pairs_of(groups, solution.taken), (budget_bytes, solution.status))
+    return found
 
 
 def _grid(problem: Problem, steps: int) -> list[int]:
@@ -120,11 +123,11 @@ def _evenly(ordered: Sequence[tuple[Pair, ...]], count: int) -> list[tuple[Pair,
     return [ordered[round(at * (len(ordered) - 1) / max(count - 1, 1))] for at in range(count)]
 
 
-def _point(problem: Problem, pairs: tuple[Pair, ...], name: str | None, budget_bytes: int | None, status: str) -> FrontierPoint:
+def _point(problem: Problem, pairs: tuple[Pair, ...], name: str, budget_bytes: int | None, status: str) -> FrontierPoint:
     geometry = problem.geometry
     held = bytes_per_token(geometry, pairs)
     return FrontierPoint(
-        name=name or "",
+        name=name,
         budget_bits=8 * (held if budget_bytes is None else budget_bytes) / cached_elements(geometry),
         bits=effective_bits(geometry, pairs),
         bytes_per_token=held,

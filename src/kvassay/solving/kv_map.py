@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
 
 from kvassay.errors import BadInput
 from kvassay.geometry.price import bytes_per_token, effective_bits, zip_owners
 from kvassay.records.frontier import Pair
 from kvassay.records.geometry import Geometry
 from kvassay.records.kv_map import FrozenMap, KVMap, MapLayer
-from kvassay.store import json_digest
+from kvassay.store import first_problem, json_digest, parse_json
 
 CAST = "cast"
+MAX_MAP_BYTES = 16 * 2**20
 DIGESTED = ("model", "geometry_sha256", "target", "layers", "scales")
 
 
@@ -77,3 +82,24 @@ def check_kv_map(kv_map: KVMap | FrozenMap, geometry: Geometry, geometry_sha256:
     if kv_map.geometry_sha256 != geometry_sha256:
         raise BadInput(f"map {kv_map.digest[:12]}: belongs to geometry {kv_map.geometry_sha256[:12]}, this one is {geometry_sha256[:12]}")
     check_map_layers(kv_map, geometry)
+
+
+def read_kv_map(path: Path) -> KVMap:
+    """A map file: map.json of a run, or the map of an exported arm. Raises BadInput when it is none or was changed."""
+    try:
+        with path.open("rb") as handle:
+            data = handle.read(MAX_MAP_BYTES + 1)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read ({error.strerror})") from error
+    if len(data) > MAX_MAP_BYTES:
+        raise BadInput(f"{path}: larger than {MAX_MAP_BYTES:,} bytes, so not a map")
+    document = parse_json(data, str(path))
+    if not isinstance(document, dict):
+        raise BadInput(f"{path}: not a JSON object, so not a map")
+    try:
+        kv_map = KVMap.model_validate_json(json.dumps({key: document[key] for key in KVMap.model_fields if key in document}))
+    except ValidationError as error:
+        raise BadInput(f"{path}: not a map: {first_problem(error)}") from None
+    if map_digest(kv_map) != kv_map.digest:
+        raise BadInput(f"{path}: its digest does not fit its content; it was changed after it was frozen")
+    return kv_map

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kvassay.errors import BadInput, KvassayError
+from kvassay.errors import KvassayError
 from kvassay.solving.candidates import Choice, Group
 
 TIME_LIMIT_S = 60.0
@@ -30,31 +30,32 @@ class Solution:
     status: str
 
 
-def solve_budgets(groups: Sequence[Group], budgets_bytes: Sequence[int], max_formats: int | None = None) -> list[Solution]:
-    """The best choices for each budget (bytes per token), with at most `max_formats` different formats in the whole map.
+def solve_budgets(
+    groups: Sequence[Group], budgets_bytes: Sequence[int], *, max_formats: int | None = None, layers_differ: bool = False
+) -> list[Solution | None]:
+    """The best choices for each budget (bytes per token), None where no map is within it.
 
-    Raises BadInput when a budget has no solution.
+    max_formats: most different formats in the whole map. layers_differ: leave out maps that give every layer the same pair.
     """
-    program = _Program(groups, max_formats)
+    program = _Program(groups, max_formats, layers_differ)
     return [program.solve(budget) for budget in budgets_bytes]
 
 
 class _Program:
     """Built once for all budgets. One binary column per choice, and one per format where formats are counted."""
 
-    def __init__(self, groups: Sequence[Group], max_formats: int | None) -> None:
+    def __init__(self, groups: Sequence[Group], max_formats: int | None, layers_differ: bool) -> None:
         self.max_formats = max_formats
         self.choices = [choice for group in groups for choice in group.choices]
         ends = [sum(len(group.choices) for group in groups[: at + 1]) for at in range(len(groups))]
         self.columns_of = [range(end - len(group.choices), end) for group, end in zip(groups, ends, strict=True)]
-        self.least_bytes = sum(min(choice.bytes_per_token for choice in group.choices) for group in groups)
         self.most_bytes = sum(max(choice.bytes_per_token for choice in group.choices) for group in groups)
         self.unit_bytes = math.gcd(*(choice.bytes_per_token for choice in self.choices)) or 1
         self.formats = sorted(set().union(*(choice.formats for choice in self.choices))) if max_formats else []
         self.costs = self._costs()
-        self.fixed_rows = [self._one_per_group(), *self._few_formats()]
+        self.fixed_rows = [self._one_per_group(), *self._few_formats(), *(self._layers_differ() if layers_differ else [])]
 
-    def solve(self, budget_bytes: int) -> Solution:
+    def solve(self, budget_bytes: int) -> Solution | None:
         from scipy.optimize import Bounds, milp
 
         result = milp(
@@ -65,10 +66,7 @@ class _Program:
             options={"mip_rel_gap": 0.0, "time_limit": TIME_LIMIT_S},
         )
         if result.status == INFEASIBLE:
-            few = f" and at most {self.max_formats} formats" if self.max_formats else ""
-            raise BadInput(
-                f"budget: no map has at most {budget_bytes:,} bytes per token{few}; the cheapest layers make {self.least_bytes:,}"
-            )
+            return None
         if result.status != OPTIMAL:
             raise KvassayError(f"solver: {result.message}")
         taken = tuple(self.choices[max(columns, key=lambda column: float(result.x[column]))] for columns in self.columns_of)
@@ -106,6 +104,21 @@ class _Program:
         cells = [cell for row, (column, name) in enumerate(uses) for cell in ((row, column, 1.0), (row, name, -1.0))]
         total = [(0, name, 1.0) for name in used.values()]
         return [LinearConstraint(self._matrix(cells, len(uses)), ub=0), LinearConstraint(self._matrix(total, 1), ub=self.max_formats)]
+
+    def _layers_differ(self) -> list[Any]:
+        """For each pair that every layer may have: not all of its choices at once."""
+        from scipy.optimize import LinearConstraint
+
+        k_names = {choice.k for choice in self.choices if choice.k is not None}
+        v_names = {choice.v for choice in self.choices if choice.v is not None}
+        rows = []
+        for k in sorted(k_names):
+            for v in sorted(v_names):
+                columns = [at for at, choice in enumerate(self.choices) if choice.k in (None, k) and choice.v in (None, v)]
+                if len(columns) == len(self.columns_of):
+                    rows.append(columns)
+        cells = [(row, column, 1.0) for row, columns in enumerate(rows) for column in columns]
+        return [LinearConstraint(self._matrix(cells, len(rows)), ub=len(self.columns_of) - 1)] if rows else []
 
     def _matrix(self, cells: Sequence[tuple[int, int, float]], rows: int) -> Any:
         from scipy.sparse import csr_array

@@ -57,9 +57,7 @@ def _checked(values: Sequence[float], name: str) -> NDArray[np.float64]:
     return array
 
 
-def _interval(
-    above: NDArray[np.float64], below: NDArray[np.float64], seed: int, level: float, resamples: int
-) -> tuple[float, float]:
+def _interval(above: NDArray[np.float64], below: NDArray[np.float64], seed: int, level: float, resamples: int) -> tuple[float, float]:
     import numpy as np
 
     if not 0 < level < 1 or resamples < 1:

@@ -35,9 +35,7 @@ def percentiles(values_ms: Sequence[float]) -> Percentiles:
     count = len(values_ms)
     if not count:
         why = "no values"
-        return Percentiles(
-            p50=None, p50_reason=why, p90=None, p90_reason=why, p99=None, p99_reason=why, mean=None, mean_reason=why, n=0
-        )
+        return Percentiles(p50=None, p50_reason=why, p90=None, p90_reason=why, p99=None, p99_reason=why, mean=None, mean_reason=why, n=0)
     ordered = sorted(values_ms)
     enough = count >= P99_NEEDS
     return Percentiles(

@@ -18,7 +18,11 @@ class Sensitivity:
 
 
 def judge_sensitivity(
-    native_correct: Sequence[bool], canary_correct: Sequence[bool] | None, native_on_canary_items: Sequence[bool], chance: float, margin: float
+    native_correct: Sequence[bool],
+    canary_correct: Sequence[bool] | None,
+    native_on_canary_items: Sequence[bool],
+    chance: float,
+    margin: float,
 ) -> Sensitivity:
     """Judge one task.
 

@@ -18,6 +18,10 @@ def main() -> int:
     parser.add_argument("--max-context-tokens", type=int, default=None, help="refuse longer requests")
     options = parser.parse_args()
     try:
+        from kvassay.targets.launch import read_export
+
+        # A map that was changed is refused before torch is loaded.
+        read_export(options.export)
         from kvassay.serving.serve import serve
         from kvassay.targets.transformers_engine import TransformersEngine
 
