@@ -15,7 +15,6 @@ PACKAGES = (
     "accelerate",
     "fastapi",
     "gguf",
-    "highspy",
     "huggingface_hub",
     "kvassay",
     "numpy",

@@ -1,65 +1,43 @@
-"""The command line. Commands are imported only when they are called, so that `kvassay inspect` starts at once."""
+"""The command line. A command's module is light; what it needs is imported when it is called, so that it starts at once."""
 
 from __future__ import annotations
 
-import importlib
 import sys
-from typing import Any
 
 import typer
-from click import Command, Context
-from typer.core import TyperGroup
 
+from kvassay.cli.card import card
+from kvassay.cli.gate import gate
+from kvassay.cli.init import init
+from kvassay.cli.inspect import inspect
+from kvassay.cli.run import run
+from kvassay.cli.stages import STAGE_COMMANDS, stage_command
 from kvassay.errors import KvassayError
 
-COMMANDS: dict[str, str] = {
-    "init": "write a commented plan for a model",
-    "run": "the whole way, from plan to run card",
-    "inspect": "what a model's cache holds and costs",
-    "prepare": "make the weights each engine needs",
-    "corpora": "three disjoint splits of text",
-    "score": "loss of every layer's K and V in every format",
-    "solve": "budget to candidate maps; no model needed",
-    "measure": "joint loss of whole maps on the choice split",
-    "freeze": "the choice, from measured points",
-    "export": "files and launch command of every arm",
-    "probe": "are the arms engaged, and as predicted",
-    "evaluate": "held-out tasks, all arms, paired",
-    "roadtest": "load, exhaustion, fallback, restart",
-    "card": "one record, one decision; --check gives it as exit code",
-    "gate": "does a server still match what was approved",
-}
-STAGE_COMMANDS = ("prepare", "corpora", "score", "solve", "measure", "freeze", "export", "probe", "evaluate", "roadtest")
-
-
-class LazyCommands(TyperGroup):
-    """Finds a command's module by its name when it is asked for."""
-
-    def list_commands(self, ctx: Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        if cmd_name in STAGE_COMMANDS:
-            function = importlib.import_module("kvassay.cli.stages").stage_command(cmd_name)
-        else:
-            function = getattr(importlib.import_module(f"kvassay.cli.{cmd_name}"), cmd_name)
-        single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-        single.command(cmd_name, help=(function.__doc__ or COMMANDS[cmd_name]))(function)
-        return typer.main.get_command(single)
-
-    def format_commands(self, ctx: Context, formatter: Any) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
-app = typer.Typer(cls=LazyCommands, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
+app = typer.Typer(
+    help="Find, prove and approve the KV-cache format of the model you serve.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+)
+app.command()(init)
+app.command()(inspect)
+app.command()(run)
+for name, says in STAGE_COMMANDS.items():
+    app.command(name, help=says)(stage_command(name))
+app.command()(card)
+app.command()(gate)
 
 
 @app.callback()
-def root() -> None:
+def version(show: bool = typer.Option(False, "--version", help="print the version and end", is_eager=True)) -> None:
     """Find, prove and approve the KV-cache format of the model you serve."""
+    if show:
+        from kvassay.version import TOOL_VERSION
+
+        typer.echo(f"kvassay {TOOL_VERSION}")
+        raise typer.Exit
 
 
 def main() -> None:
@@ -68,20 +46,26 @@ def main() -> None:
 
 
 def run_command(arguments: list[str]) -> int:
-    """Run one command; a KvassayError becomes one line on stderr and its exit code."""
-    import click
-
+    """Run one command; what goes wrong becomes one line on stderr and an exit code."""
     try:
         result = app(arguments, standalone_mode=False, prog_name="kvassay")
         return result if isinstance(result, int) else 0
     except KvassayError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
-    except click.exceptions.Exit as stop:
-        return stop.exit_code
-    except click.ClickException as error:
-        error.show()
+    except typer.TyperException as error:
+        print(f"error: {error.format_message()} (kvassay --help lists what there is)", file=sys.stderr)
         return 2
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         print("interrupted; finished work is kept, the same command goes on from here", file=sys.stderr)
         return 130
+    except BrokenPipeError:
+        # The reader of our output went away (`kvassay inspect … | head`): nothing is wrong here.
+        sys.stderr.close()
+        return 0
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        print("internal error: this is a fault of kvassay, not of your input; finished work is kept", file=sys.stderr)
+        return 70
