@@ -2,6 +2,7 @@
 
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from kvassay.progress import Silent
 from kvassay.records import Export, Geometry, Model
 from kvassay.records.frontier import Pair
 from kvassay.records.geometry import ByteParts, CacheBytes, Layer
-from kvassay.roadtest.arm import measure_arm
+from kvassay.roadtest.arm import measure_arms
 from kvassay.roadtest.bench import open_bench
 from kvassay.roadtest.pool import topics_text
 from kvassay.solving.kv_map import build_kv_map
@@ -109,8 +110,8 @@ def make_bench(make_stage):
 def good_rows(tmp_path_factory):
     """requests.jsonl of all arms replayed on a good engine: the unhurried truth that faulty engines are held against."""
     bench = open_bench(build_stage(tmp_path_factory.mktemp("good")))
-    for name in bench.arms:
-        measure_arm(bench, name)
+    with ThreadPoolExecutor(1) as background:
+        measure_arms(bench, background).result()
     return bench.stage.run.path("requests.jsonl").read_bytes()
 
 

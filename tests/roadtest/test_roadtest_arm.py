@@ -1,15 +1,22 @@
 """One arm on the stub engine: interruption, death of the server, a leak after dropped streams."""
 
 import json
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
 from kvassay.errors import DamagedArtifact, EngineError
-from kvassay.roadtest import abort
+from kvassay.roadtest import abort as abort_module
 from kvassay.roadtest import arm as arm_module
-from kvassay.roadtest.arm import measure_arm
 from kvassay.roadtest.bench import open_bench
 from kvassay.roadtest.figures import arm_figures
+
+
+def measure_arm(bench, name):
+    nothing_before = Future()
+    nothing_before.set_result(None)
+    with ThreadPoolExecutor(1) as background:
+        arm_module.measure_arm(bench, name, background, nothing_before).result()
 
 
 def rows_of(bench, kind):
@@ -56,7 +63,7 @@ def test_a_server_that_dies_in_the_replay_is_named_and_its_request_counts_as_fai
 
 
 def test_cache_left_behind_by_dropped_streams_fails_the_abort_check(make_bench, monkeypatch):
-    monkeypatch.setattr(abort, "SETTLE_LIMIT_S", 0.5)
+    monkeypatch.setattr(abort_module, "SETTLE_LIMIT_S", 0.5)
     bench = make_bench(fault="leaks")
     measure_arm(bench, "map")
     check = bench.ledger.check("abort")

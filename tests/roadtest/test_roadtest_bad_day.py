@@ -4,7 +4,7 @@ import pytest
 
 from kvassay.plan.schema import FallbackRung
 from kvassay.roadtest import trial
-from kvassay.roadtest.bad_day import failed_on_engine_error
+from kvassay.roadtest.checking import checked
 from kvassay.roadtest.exhaustion import exhaustion
 from kvassay.roadtest.fallback import fallback
 from kvassay.roadtest.restart import restart
@@ -85,5 +85,6 @@ def test_a_ladder_that_never_serves_fails(replayed_bench):
 def test_a_server_that_does_not_start_fails_the_check(replayed_bench):
     bench = replayed_bench()
     bench.stage.run.path("export/map/map.json").unlink()
-    check = failed_on_engine_error(lambda: exhaustion(bench, short(bench)))
-    assert check.verdict == "failed" and "map.json" in check.reason
+    check = checked(bench.stage.run, lambda: exhaustion(bench, short(bench)))
+    assert check.verdict == "failed" and "map.json: missing" in check.reason
+    assert str(bench.stage.run.folder) not in check.reason and "logs/roadtest-exhaustion.log" in check.reason

@@ -37,26 +37,30 @@ def ask_missing(stage: StageInput, bench: Bench, ledger: Ledger) -> dict[str, st
                 raise EngineError(f"arm {name}: {fleet.refused[name]}; without it nothing can be judged")
         urls = {name: server.url for name, server in fleet.servers.items()}
         try:
-            asyncio.run(sitting(urls, bench, ledger, stage.plan.tasks.served_kl.top_k, stage.progress))
+            asyncio.run(_connected(urls, bench, ledger, stage.plan.tasks.served_kl.top_k, stage.progress))
         except ExceptionGroup as group:
             raise first_problem(group) from None
         return fleet.refused
 
 
-async def sitting(urls: Mapping[str, str], bench: Bench, ledger: Ledger, top_k: int, progress: Progress) -> None:
-    """Ask the servers at `urls` (arm -> base URL) everything that is not on file."""
+async def sitting(clients: Mapping[str, Client], bench: Bench, ledger: Ledger, top_k: int, progress: Progress) -> None:
+    """Ask the arms of `clients` everything that is not on file."""
+    arms = tuple(arm for arm in bench.asked if arm == NOISE or arm in clients)
+    with progress.step("held-out text through the served cache", bench.unmeasured(ledger, arms)) as step:
+        await ask_kl(clients, bench.documents[:FIRST_DOCUMENTS], (NOISE, CANARY), top_k, ledger, step)
+        await check_canary(clients, bench, ledger)
+        await ask_kl(clients, bench.documents, [arm for arm in arms if arm != NATIVE], top_k, ledger, step)
+    todo = bench.unanswered(ledger, arms)
+    with progress.step("held-out tasks", len(todo)) as step:
+        await ask_items(clients, todo, ledger, step)
+
+
+async def _connected(urls: Mapping[str, str], bench: Bench, ledger: Ledger, top_k: int, progress: Progress) -> None:
     from kvassay.serving.client import Client
 
-    arms = tuple(arm for arm in bench.asked if arm == NOISE or arm in urls)
     async with AsyncExitStack() as stack:
         clients = {name: await stack.enter_async_context(Client(url)) for name, url in urls.items()}
-        with progress.step("held-out text through the served cache", bench.unmeasured(ledger, arms)) as step:
-            await ask_kl(clients, bench.documents[:FIRST_DOCUMENTS], (NOISE, CANARY), top_k, ledger, step)
-            await check_canary(clients, bench, ledger)
-            await ask_kl(clients, bench.documents, arms[1:], top_k, ledger, step)
-        todo = bench.unanswered(ledger, arms)
-        with progress.step("held-out tasks", len(todo)) as step:
-            await ask_items(clients, todo, ledger, step)
+        await sitting(clients, bench, ledger, top_k, progress)
 
 
 async def check_canary(clients: Mapping[str, Client], bench: Bench, ledger: Ledger) -> None:

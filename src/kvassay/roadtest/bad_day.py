@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 
-from kvassay.errors import EngineError
 from kvassay.records.roadtest import Check
 from kvassay.roadtest.bench import Bench
+from kvassay.roadtest.checking import checked
 from kvassay.roadtest.exhaustion import exhaustion
 from kvassay.roadtest.fallback import fallback
 from kvassay.roadtest.fresh import clear_scratch
 from kvassay.roadtest.identity import number
 from kvassay.roadtest.restart import restart
+from kvassay.roadtest.room import servers_at_once
 from kvassay.roadtest.shortage import shortage
 from kvassay.roadtest.wrong_restart import wrong_restart
-from kvassay.store import Run
-
-MAX_SERVERS = 4
-MEMORY_SHARE = 0.7
-MAX_TEXT_CHARACTERS = 500
 
 
-def bad_day(bench: Bench) -> None:
-    """Run the checks that are not finished; each becomes a row as soon as it ends."""
+def bad_day(bench: Bench, ended: Future[None]) -> None:
+    """Run the checks that are not finished; each becomes a row as soon as it ends. `ended`: the last replay's server is gone."""
     state = bench.ledger.of("state", "map")[-1]["state"]
     short = shortage(bench.trace.requests, round(number(state, "bytes_per_token")))
+
+    def after_the_end(check: Callable[[Bench], Check]) -> Check:
+        ended.result()
+        return check(bench)
+
+    # The longest first; a restart has a side before it, which must have ended.
     every: Mapping[str, Callable[[], Check]] = {
         "fallback": lambda: fallback(bench, short),
-        "restart": lambda: restart(bench),
         "exhaustion": lambda: exhaustion(bench, short),
-        "wrong_restart": lambda: wrong_restart(bench),
+        "restart": lambda: after_the_end(restart),
+        "wrong_restart": lambda: after_the_end(wrong_restart),
     }
     todo = {name: check for name, check in every.items() if bench.ledger.check(name) is None}
     if not todo:
@@ -38,38 +40,9 @@ def bad_day(bench: Bench) -> None:
     clear_scratch(bench.stage.run)
     try:
         with bench.stage.progress.step("road test: the bad day", len(todo)) as step, ThreadPoolExecutor(servers_at_once(bench)) as pool:
-            running = {pool.submit(failed_on_engine_error, check): name for name, check in todo.items()}
+            running = {pool.submit(checked, bench.stage.run, check): name for name, check in todo.items()}
             for future in as_completed(running):
-                bench.ledger.add_check(running[future], tidy(future.result(), bench.stage.run))
+                bench.ledger.add_check(running[future], future.result())
                 step.advance()
     finally:
         clear_scratch(bench.stage.run)
-
-
-def failed_on_engine_error(check: Callable[[], Check]) -> Check:
-    """A server that does not start, or cannot tell its state, fails the check: that is a finding, not a fault of the run."""
-    try:
-        return check()
-    except EngineError as error:
-        return Check(verdict="failed", reason=str(error), evidence={})
-
-
-def tidy(check: Check, run: Run) -> Check:
-    """Texts bounded, and paths in them made relative to the run: a moved run folder stays valid."""
-
-    def relative(text: str) -> str:
-        for root in (run.folder, run.folder.resolve()):
-            text = text.replace(f"{root}/", "")
-        return text if len(text) <= MAX_TEXT_CHARACTERS else f"{text[:MAX_TEXT_CHARACTERS]} …"
-
-    evidence = {key: relative(value) if isinstance(value, str) else value for key, value in check.evidence.items()}
-    return Check(verdict=check.verdict, reason=relative(check.reason), evidence=evidence)
-
-
-def servers_at_once(bench: Bench) -> int:
-    """How many servers the machine's free memory holds, from 1 to MAX_SERVERS, by the largest process peak measured."""
-    import psutil
-
-    peak_bytes = max((row.memory.peak_bytes for name in bench.arms for row in bench.ledger.requests(name).values()), default=0)
-    free_bytes = int(MEMORY_SHARE * psutil.virtual_memory().available)
-    return max(1, min(MAX_SERVERS, free_bytes // max(1, peak_bytes)))

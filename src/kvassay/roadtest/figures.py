@@ -37,7 +37,7 @@ def arm_figures(ledger: Ledger, arm: str) -> ArmRoadtest:
         decode_tokens_per_s_p50=rate,
         decode_tokens_per_s_p50_reason=None if rate is not None else "no good answer has two tokens",
         wall_s=wall_s,
-        memory=memory(ledger, arm, rows, state),
+        memory=memory(ledger, arm, rows, states),
         payload_bytes_per_token=round(number(state, "bytes_per_token")),
         capacity_tokens=int(number(state, "capacity_tokens")),
         answers_checked=len(second),
@@ -46,8 +46,8 @@ def arm_figures(ledger: Ledger, arm: str) -> ArmRoadtest:
     )
 
 
-def memory(ledger: Ledger, arm: str, rows: list[RequestRow], state: dict[str, object]) -> Memory:
-    """Peaks over all segments; start and sample count of an arm that was interrupted are those of the first and of all segments."""
+def memory(ledger: Ledger, arm: str, rows: list[RequestRow], states: list[dict[str, object]]) -> Memory:
+    """Peaks and sample counts over all segments; the start is that of the first."""
     readings: dict[int, MemoryReading] = {}
     for row in rows:
         readings[row.segment] = larger(readings.get(row.segment), row.memory)
@@ -61,9 +61,9 @@ def memory(ledger: Ledger, arm: str, rows: list[RequestRow], state: dict[str, ob
         samples=sum(reading.samples for reading in readings.values()),
         device_total_bytes=None,
         device_total_bytes_reason=NO_DEVICE,
-        kv_pool_bytes=int(number(state, "kv_memory_bytes")),
-        kv_peak_bytes=max([*kv_peaks, int(number(state, "bytes_peak"))]),
-        weights_bytes=int(number(state, "weights_bytes")),
+        kv_pool_bytes=int(number(states[-1], "kv_memory_bytes")),
+        kv_peak_bytes=max([*kv_peaks, *(int(number(state, "bytes_peak")) for state in states)]),
+        weights_bytes=int(number(states[-1], "weights_bytes")),
     )
 
 

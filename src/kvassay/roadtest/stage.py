@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from kvassay.errors import DamagedArtifact
 from kvassay.records.roadtest import CHECKS, ArmRoadtest, Check, Roadtest
-from kvassay.roadtest.arm import measure_arm
+from kvassay.roadtest.arm import measure_arms
 from kvassay.roadtest.bad_day import bad_day
 from kvassay.roadtest.bench import ROWS_FILE, Bench, open_bench
 from kvassay.roadtest.figures import CLOCKS_NOTE, arm_figures
@@ -12,6 +14,10 @@ from kvassay.stage import StageInput
 from kvassay.workload import prompts_digest
 
 CONCURRENCY = 1
+MEMORY_NOTES = {
+    True: "process memory is PSS: pages shared with other processes of the machine, such as libraries, count in part",
+    False: "process memory is RSS, as this system does not tell PSS: shared pages count in full",
+}
 
 
 def roadtest(stage: StageInput) -> Roadtest:
@@ -20,9 +26,10 @@ def roadtest(stage: StageInput) -> Roadtest:
     Raises BadInput for an unusable trace, EngineError when an arm does not start or does not live through the replay.
     """
     bench = open_bench(stage)
-    for name in bench.arms:
-        measure_arm(bench, name)
-    bad_day(bench)
+    with ThreadPoolExecutor(1) as background:
+        ended = measure_arms(bench, background)
+        bad_day(bench, ended)
+        ended.result()
     arms: dict[str, ArmRoadtest | None] = {
         name: arm_figures(bench.ledger, name) if arm is not None else None for name, arm in bench.export.arms.items()
     }
@@ -66,16 +73,16 @@ def longest_served(bench: Bench) -> int:
 def notes(bench: Bench) -> tuple[str, ...]:
     """Limits of what was measured, in sentences."""
     digest = prompts_digest(bench.prompt(index) for index in range(len(bench.trace.requests)))
+    pss = all(row.memory.measure == "pss" for name in bench.arms for row in bench.ledger.requests(name).values())
     found = [
         CLOCKS_NOTE,
         "the engine serves one sequence at a time: arrival times of the trace are not replayed, and no queueing is measured",
         f"prompts: text of CPython's documentation topics cut to exact lengths, sha256 {digest}",
         "answers of the speed run are never used for quality",
+        MEMORY_NOTES[pss],
         "answers have a fixed length (end-of-sequence ignored), greedy, streamed",
     ]
     if bench.trace.bad:
         named = ", ".join(f"line {bad.number} ({bad.why})" for bad in bench.trace.bad[:5])
         found.append(f"{len(bench.trace.bad)} of {bench.trace.lines} trace lines were left out: {named}")
-    if any(row.memory.measure != "pss" for name in bench.arms for row in bench.ledger.requests(name).values()):
-        found.append("process memory is RSS, not PSS: this system does not tell PSS")
     return tuple(found)

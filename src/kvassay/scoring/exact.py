@@ -106,7 +106,7 @@ def score_one_layer(geometry: Geometry, replays: Sequence[Replay], place: int, c
             logits = replay.logits(cache, layer.index, len(some))
             for number, part in enumerate(torch.split(logits, len(replay.input_ids))):
                 candidate = some[number]
-                kl = forward_kl(replay.reference, part)
+                kl = forward_kl(replay.reference, part, replay.probabilities)
                 refuse_silent(geometry, layer.index, candidate, replay.reference, part, kl)
                 result[start + number].extend(kl.double().mean(-1).tolist())
     return result

@@ -15,6 +15,8 @@ from kvassay.scoring.perturb import untouched_cache
 
 # A replay that reproduces the reference differs by rounding only; logits are of the order of ten.
 SAME_LOGITS = 1e-4
+# Up to this size the reference's probabilities are kept beside its logits.
+KEPT_PROBABILITIES_BYTES = 512 * 2**20
 
 
 def decoder_layers(model: nn.Module, geometry: Geometry) -> list[nn.Module]:
@@ -49,6 +51,7 @@ class Replay:
         self.why_not = self._why_not(geometry)
         if self.why_not:
             self.outputs = []
+        self.probabilities = self.reference.softmax(-1) if self.reference.nbytes <= KEPT_PROBABILITIES_BYTES else None
 
     def logits(self, cache: Any, first: int = 0, copies: int = 1) -> Tensor:
         """Logits [copies x documents, tokens, vocabulary] with `cache` in the cache's place, disturbing no layer before `first`."""

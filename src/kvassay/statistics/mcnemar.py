@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 from kvassay.errors import BadInput
 
@@ -13,4 +14,4 @@ def exact_mcnemar_p(right_to_wrong: int, wrong_to_right: int) -> float:
     if fewer < 0:
         raise BadInput(f"paired counts: {right_to_wrong} and {wrong_to_right} must not be negative")
     tail = sum(math.comb(changed, k) for k in range(fewer + 1))
-    return min(1.0, 2 * tail / 2**changed)
+    return min(1.0, float(Fraction(2 * tail, 2**changed)))

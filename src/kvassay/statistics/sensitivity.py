@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from kvassay.errors import BadInput
 
@@ -72,4 +73,4 @@ def _at_least(right: int, n: int, p: float) -> float:
 
 def _one_sided_p(lost: int, won: int) -> float:
     changed = lost + won
-    return sum(math.comb(changed, k) for k in range(lost, changed + 1)) / 2**changed
+    return float(Fraction(sum(math.comb(changed, k) for k in range(lost, changed + 1)), 2**changed))

@@ -44,6 +44,7 @@ class TransformersEngine:
         check_map_layers(self.kv_map, self.geometry)
         self.pairs = map_pairs(self.kv_map)
         self.bytes_per_token = bytes_per_token(self.geometry, self.pairs)
+        self.threads = torch.get_num_threads()
         self.model_name = launch.model_name
         self.layer_facts: tuple[dict[str, Any], ...] = ()
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -54,6 +55,7 @@ class TransformersEngine:
         self.capacity_tokens = kv_memory_bytes // self.bytes_per_token
         limits = [self.geometry.max_position_embeddings, max_context_tokens]
         self.max_context_tokens = min([self.capacity_tokens, *(limit for limit in limits if limit)])
+        self.weights_bytes = sum(each.nbytes for each in self.model.parameters())
         self.vocab_size: int = self.model.config.get_text_config().vocab_size
         self.eos_ids = end_of_sequence_ids(self.model)
         self.cache: MixedCache | None = None
@@ -96,7 +98,7 @@ class TransformersEngine:
                 yield GeneratedToken(token_id, piece, float(logprobs[token_id]), top(logprobs, params.top_logprobs), finish)
                 if finish or cancel.is_set():
                     return
-                logits = self._forward([token_id])[-1]
+                logits = self._decode(token_id)
         finally:
             self._release()
 
@@ -136,7 +138,7 @@ class TransformersEngine:
             bytes_per_token=self.measured_bytes_per_token,
             capacity_tokens=self.capacity_tokens,
             kv_memory_bytes=self.kv_memory_bytes,
-            weights_bytes=sum(each.nbytes for each in self.model.parameters()),
+            weights_bytes=self.weights_bytes,
             engine="transformers",
             engine_version=transformers.__version__,
             build=f"kvassay {TOOL_VERSION}, torch {torch.__version__}",
@@ -160,6 +162,14 @@ class TransformersEngine:
     def _prefill(self, prompt: Sequence[int], capacity_tokens: int) -> torch.Tensor:
         self._open(capacity_tokens)
         return self._forward(list(prompt))[-1]
+
+    def _decode(self, token_id: int) -> torch.Tensor:
+        # One token's work is too small to share: a second thread costs more in waiting than it saves, far more on a busy machine.
+        torch.set_num_threads(1)
+        try:
+            return self._forward([token_id])[-1]
+        finally:
+            torch.set_num_threads(self.threads)
 
     @torch.inference_mode()
     def _forward(self, token_ids: list[int], keep: int = 1) -> torch.Tensor:
