@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 
@@ -18,15 +18,9 @@ class Step(Protocol):
 class Progress(Protocol):
     """Where a stage tells what it is doing."""
 
-    def step(self, title: str, total: float) -> StepContext: ...
+    def step(self, title: str, total: float) -> AbstractContextManager[Step]: ...
 
     def note(self, text: str) -> None: ...
-
-
-class StepContext(Protocol):
-    def __enter__(self) -> Step: ...
-
-    def __exit__(self, *exc: object) -> None: ...
 
 
 class Silent:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from support.planted import make_planted_model, make_tokenizer
 
 from kvassay.errors import BadInput
 from kvassay.models.checks import check_folder
 from kvassay.models.loading import load_model, load_tokenizer
+from support.planted import make_planted_model, make_tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_tokenizer_of_a_larger_model(folder: Path) -> None:
 def test_tokenizer_without_the_end_token(folder: Path) -> None:
     edit_config(folder, eos_token_id=511)
     make_tokenizer(300).save_pretrained(folder)
-    with pytest.raises(BadInput, match="no token 511, which config.json names as eos_token_id"):
+    with pytest.raises(BadInput, match=r"no token 511, which config\.json names as eos_token_id"):
         check_folder(folder)
 
 
@@ -102,7 +102,7 @@ def test_a_shard_that_is_missing(folder: Path) -> None:
     weight_map = {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
     (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
-    with pytest.raises(BadInput, match="model-00002-of-00002.safetensors: named in"):
+    with pytest.raises(BadInput, match=r"model-00002-of-00002\.safetensors: named in"):
         check_folder(folder)
 
 

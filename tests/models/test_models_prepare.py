@@ -7,14 +7,15 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.planted import make_planted_model
-from support.small_run import run_until, small_plan
 
 from kvassay.errors import BadInput, DamagedArtifact
 from kvassay.models.gguf import check_gguf, convert
+from kvassay.models.loading import load_tokenizer
 from kvassay.plan.schema import ModelChoice
 from kvassay.records.model import Model
 from kvassay.store import Run
+from support.planted import make_planted_model
+from support.small_run import run_until, small_plan
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +146,7 @@ def test_gguf_becomes_the_dequantized_weights(tmp_path: Path) -> None:
     expected = torch.from_numpy(gguf.quants.dequantize(packed.data, packed.tensor_type).copy()).bfloat16()
     assert torch.equal(tensors["model.layers.0.mlp.up_proj.weight"], expected)
     assert json.loads((tmp_path / "out" / "config.json").read_text())["num_hidden_layers"] == 1
+    assert max(load_tokenizer(tmp_path / "out").encode("a <|endoftext|> b")) < tensors["model.embed_tokens.weight"].shape[0]
 
 
 def test_gguf_is_put_into_a_run(tmp_path: Path) -> None:

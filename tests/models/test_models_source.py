@@ -54,11 +54,6 @@ def test_missing_folder_and_file(tmp_path: Path) -> None:
         resolve(ModelChoice(gguf=tmp_path / "absent.gguf"))
 
 
-def test_hub_needs_a_commit() -> None:
-    with pytest.raises(BadInput, match="can move"):
-        resolve(ModelChoice(hub="someone/model", revision="main"))
-
-
 def test_hub_offline_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import huggingface_hub.constants as constants
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from support.planted import make_planted_model
 
 from kvassay.records import ARTIFACTS, Card, Evaluation, Export, FrozenMap, Ladder, Probe, Roadtest, Scores
 from kvassay.store import Run
+from support.planted import make_planted_model
 
 PLAN = """\
 model: {{folder: {model}}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -87,6 +88,14 @@ def convert(path: Path, folder: Path, advance: Any) -> None:
         with quiet_transformers():
             model.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
+        drop_stray_tokens(folder / "tokenizer.json", model.config.vocab_size)
     except SafetensorError as error:  # how safetensors tells of a full disk
         raise OSError(one_line(error)) from error
     advance()
+
+
+def drop_stray_tokens(path: Path, vocab_size: int) -> None:
+    """Take out added tokens that the model has no row for: transformers' GPT-2 tokenizer adds <|endoftext|> to any vocabulary."""
+    document = json.loads(path.read_bytes())
+    document["added_tokens"] = [token for token in document["added_tokens"] if token["id"] < vocab_size]
+    path.write_text(json.dumps(document, ensure_ascii=False, indent=2), "utf-8")

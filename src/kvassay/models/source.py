@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,6 @@ from kvassay.plan.schema import ModelChoice
 WEIGHT_PATTERNS = ("*.safetensors", "*.safetensors.index.json")
 OTHER_PATTERNS = ("*.json", "*.jinja", "*.txt", "*.model", "*.tiktoken")
 CODE_PATTERNS = ("*.py",)
-
-COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True)
@@ -90,8 +87,6 @@ def hub_snapshot(repository: str, revision: str, with_code: bool) -> Path:
     """
     from huggingface_hub import snapshot_download
 
-    if not COMMIT.fullmatch(revision):
-        raise BadInput(f"model.revision: {revision!r} can move; give the 40-digit commit id of {repository}")
     patterns = [*WEIGHT_PATTERNS, *OTHER_PATTERNS, *(CODE_PATTERNS if with_code else ())]
     try:
         return Path(snapshot_download(repository, revision=revision, allow_patterns=patterns))
