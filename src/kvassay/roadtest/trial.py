@@ -16,6 +16,8 @@ from kvassay.store import Run
 from kvassay.targets.start import start_arm
 
 TRIAL_REQUEST_LIMIT_S = 60.0
+# Threads that wait in a spin would take the cores from the servers of other checks; results do not depend on it.
+SHARES_CORES = {"OMP_WAIT_POLICY": "PASSIVE"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,9 @@ def try_requests(
     or cannot tell its state.
     """
     began = time.monotonic()
-    with start_arm(run, arm, log_name=log_name, kv_memory_bytes=kv_memory_bytes, max_context_tokens=max_context_tokens) as server:
+    with start_arm(
+        run, arm, log_name=log_name, kv_memory_bytes=kv_memory_bytes, max_context_tokens=max_context_tokens, extra_env=SHARES_CORES
+    ) as server:
         started_s = time.monotonic() - began
         state, answers, alive = asyncio.run(_ask_all(bench, server, indexes))
         first_s = answers[0].done_s if answers else time.monotonic()
