@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kvassay.errors import EngineError
 from kvassay.progress import Progress
-from kvassay.tasks.served_kl import DocumentKL, document_kl, document_logprobs, rerun_logprobs
+from kvassay.tasks.served_kl import DocumentKL, ask_together, document_kl, document_logprobs, rerun_logprobs
 
 if TYPE_CHECKING:
     from kvassay.serving.client import Client
@@ -52,12 +53,17 @@ async def ask_clients(clients: Mapping[str, Client], documents: Sequence[Sequenc
 
 async def ask_document(clients: Mapping[str, Client], document: Sequence[int], top_k: int, findings: Findings) -> None:
     """One document under native, native again, and every other arm that has not failed."""
-    native = await document_logprobs(clients[NATIVE], document, top_k)
-    findings.noise.append(document_kl(native, await rerun_logprobs(clients[NATIVE], document, top_k)))
-    for arm, found in findings.kl.items():
-        if arm in findings.failed:
-            continue
-        try:
-            found.append(document_kl(native, await document_logprobs(clients[arm], document, top_k)))
-        except EngineError as error:
-            findings.failed[arm] = str(error)
+    arms = [arm for arm in findings.kl if arm not in findings.failed]
+    asking = [document_logprobs(clients[NATIVE], document, top_k), rerun_logprobs(clients[NATIVE], document, top_k)]
+    asking += [document_logprobs(clients[arm], document, top_k) for arm in arms]
+    native, again, *others = await ask_together(asking)
+    if isinstance(native, EngineError):
+        raise native
+    if isinstance(again, EngineError):
+        raise again
+    findings.noise.append(document_kl(native, again))
+    for arm, answer in zip(arms, others, strict=True):
+        if isinstance(answer, EngineError):
+            findings.failed[arm] = str(answer)
+        else:
+            findings.kl[arm].append(document_kl(native, answer))

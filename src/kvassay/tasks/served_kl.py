@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,17 @@ async def rerun_logprobs(client: Client, document: Sequence[int], top_k: int) ->
     shows the noise that any disturbance of the cache stirs up. An exact repetition would show none.
     """
     return await document_logprobs(client, document[: (len(document) + 1) // 2], top_k)
+
+
+async def ask_together(asking: Iterable[Coroutine[None, None, list[dict[int, float]]]]) -> list[list[dict[int, float]] | EngineError]:
+    """Every answer in order, or the EngineError in its place; any other failure is raised."""
+    answers = await asyncio.gather(*asking, return_exceptions=True)
+    found: list[list[dict[int, float]] | EngineError] = []
+    for answer in answers:
+        if isinstance(answer, BaseException) and not isinstance(answer, EngineError):
+            raise answer
+        found.append(answer)
+    return found
 
 
 def document_kl(reference: Logprobs, candidate: Logprobs) -> DocumentKL:

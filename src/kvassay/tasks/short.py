@@ -42,7 +42,7 @@ def _item(tokenizer: TaskTokenizer, question: Question) -> Item:
         item=question.name,
         prompt=(*tokenizer.start, *tokenizer.encode(text)),
         max_tokens=ANSWER_TOKENS,
-        stop=(".", "\n"),
+        stop=(".", ",", "\n"),
         check=Check("begins_with", question.accepted),
         cluster=question.name,
         length="short",
