@@ -107,7 +107,7 @@ class CorporaChoice(Frozen):
     builtin: tuple[Literal["topics", "stdlib"], ...] = ("topics", "stdlib")
     files: tuple[Path, ...] = ()
     overlap_tokens: PositiveInt = 13
-    scoring: SplitSize = SplitSize(documents=3, tokens=128)
+    scoring: SplitSize = SplitSize(documents=3, tokens=96)
     choice: SplitSize = SplitSize(documents=20, tokens=64)
     heldout: SplitSize = SplitSize(documents=20, tokens=64)
 

@@ -43,7 +43,7 @@ corpora:
   builtin: [topics, stdlib]
   files: []
   overlap_tokens: 13
-  scoring: {{documents: 3, tokens: 128}}
+  scoring: {{documents: 3, tokens: 96}}
   choice: {{documents: 20, tokens: 64}}
   heldout: {{documents: 20, tokens: 64}}
 
