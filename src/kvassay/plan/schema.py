@@ -107,7 +107,7 @@ class CorporaChoice(Frozen):
     builtin: tuple[Literal["topics", "stdlib"], ...] = ("topics", "stdlib")
     files: tuple[Path, ...] = ()
     overlap_tokens: PositiveInt = 13
-    scoring: SplitSize = SplitSize(documents=3, tokens=96)
+    scoring: SplitSize = SplitSize(documents=3, tokens=64)
     choice: SplitSize = SplitSize(documents=20, tokens=64)
     heldout: SplitSize = SplitSize(documents=20, tokens=64)
 
@@ -127,16 +127,16 @@ class LadderChoice(Frozen):
     """maps: how many whole mixed maps are measured. uniform: how many of the best predicted uniform pairs."""
 
     maps: int = Field(default=5, ge=5)
-    uniform: PositiveInt = 6
+    uniform: PositiveInt = 4
 
 
 class RetrievalTask(Frozen):
     lengths: tuple[PositiveInt, ...] = (400, 1200, 3200)
-    items_per_length: PositiveInt = 4
+    items_per_length: PositiveInt = 2
 
 
 class ShortTask(Frozen):
-    items: PositiveInt = 16
+    items: PositiveInt = 12
 
 
 class ServedKLTask(Frozen):
@@ -164,7 +164,7 @@ class Workload(Frozen):
     trace: Path
     format: Literal["kvassay"] = "kvassay"
     limit: PositiveInt | None = None
-    warmup_requests: int = Field(default=2, ge=0)
+    warmup_requests: int = Field(default=1, ge=0)
     kv_memory_bytes: PositiveInt = 256 * 2**20
 
 

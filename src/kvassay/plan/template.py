@@ -43,7 +43,7 @@ corpora:
   builtin: [topics, stdlib]
   files: []
   overlap_tokens: 13
-  scoring: {{documents: 3, tokens: 96}}
+  scoring: {{documents: 3, tokens: 64}}
   choice: {{documents: 20, tokens: 64}}
   heldout: {{documents: 20, tokens: 64}}
 
@@ -56,17 +56,17 @@ score:
 # How many whole maps, and how many of the best uniform K/V pairs, are measured before one is chosen.
 ladder:
   maps: 5
-  uniform: 6
+  uniform: 4
 
 # Held-out tasks. Set retrieval or short to null to leave it out; the card then says so.
 tasks:
   # A fact hidden in a text of so many tokens must be found again.
   retrieval:
     lengths: [400, 1200, 3200]
-    items_per_length: 4
+    items_per_length: 2
   # Short factual questions.
   short:
-    items: 16
+    items: 12
   # Loss of the running server's own answers on held-out text, over its top_k log-probabilities.
   served_kl:
     top_k: 200
@@ -80,7 +80,7 @@ workload:
   trace: {trace}
   format: kvassay
   limit: null
-  warmup_requests: 2
+  warmup_requests: 1
   kv_memory_bytes: {kv_memory_bytes}
 
 # What must hold for "approve". What is not shown does not pass; a looser gate is your decision, and the card shows every gate.

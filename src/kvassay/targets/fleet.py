@@ -15,6 +15,8 @@ from kvassay.store import Run
 from kvassay.targets.start import start_arm
 
 SMALLEST_KV_BYTES = 16 * 2**20
+# Threads of several engines that wait for each other on the same cores take far more time than they save.
+ONE_THREAD_EACH = {"OMP_NUM_THREADS": "1"}
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,9 @@ def start_fleet(run: Run, arms: Mapping[str, ArmExport], log_prefix: str, kv_mem
     try:
         with progress.step("starting servers", len(arms)) as step, ThreadPoolExecutor(max_workers=max(1, len(arms))) as pool:
             starting = {
-                name: pool.submit(start_arm, run, arm, log_name=f"{log_prefix}-{name}", kv_memory_bytes=kv_memory_bytes)
+                name: pool.submit(
+                    start_arm, run, arm, log_name=f"{log_prefix}-{name}", kv_memory_bytes=kv_memory_bytes, extra_env=ONE_THREAD_EACH
+                )
                 for name, arm in arms.items()
             }
             running = list(starting.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from pathlib import Path
 
@@ -22,10 +23,15 @@ def main() -> int:
 
         # A map that was changed is refused before torch is loaded.
         read_export(options.export)
+        # Loading makes a million objects that live as long as the process: collecting among them only delays the start.
+        gc.disable()
         from kvassay.serving.serve import serve
         from kvassay.targets.transformers_engine import TransformersEngine
 
-        serve(TransformersEngine(options.export, options.kv_memory_bytes, options.max_context_tokens), port=options.port)
+        engine = TransformersEngine(options.export, options.kv_memory_bytes, options.max_context_tokens)
+        gc.freeze()
+        gc.enable()
+        serve(engine, port=options.port)
     except KvassayError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         return error.exit_code

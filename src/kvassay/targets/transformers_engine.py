@@ -44,7 +44,6 @@ class TransformersEngine:
         check_map_layers(self.kv_map, self.geometry)
         self.pairs = map_pairs(self.kv_map)
         self.bytes_per_token = bytes_per_token(self.geometry, self.pairs)
-        self.threads = torch.get_num_threads()
         self.model_name = launch.model_name
         self.layer_facts: tuple[dict[str, Any], ...] = ()
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -98,7 +97,7 @@ class TransformersEngine:
                 yield GeneratedToken(token_id, piece, float(logprobs[token_id]), top(logprobs, params.top_logprobs), finish)
                 if finish or cancel.is_set():
                     return
-                logits = self._decode(token_id)
+                logits = self._forward([token_id])[-1]
         finally:
             self._release()
 
@@ -162,14 +161,6 @@ class TransformersEngine:
     def _prefill(self, prompt: Sequence[int], capacity_tokens: int) -> torch.Tensor:
         self._open(capacity_tokens)
         return self._forward(list(prompt))[-1]
-
-    def _decode(self, token_id: int) -> torch.Tensor:
-        # One token's work is too small to share: a second thread costs more in waiting than it saves, far more on a busy machine.
-        torch.set_num_threads(1)
-        try:
-            return self._forward([token_id])[-1]
-        finally:
-            torch.set_num_threads(self.threads)
 
     @torch.inference_mode()
     def _forward(self, token_ids: list[int], keep: int = 1) -> torch.Tensor:
