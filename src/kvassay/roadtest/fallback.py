@@ -48,6 +48,10 @@ def apply(bench: Bench, rung: FallbackRung, short: Shortage, others: list[int]) 
     if arm is None:
         return RungResult(name, False, "not available: no smaller measured map was exported", None)
     kv_memory_bytes = int(short.kv_memory_bytes * rung.memory_factor)
+    holds_tokens = min(kv_memory_bytes // arm.bytes_per_token, rung.context_tokens or short.needed_tokens)
+    if holds_tokens < short.needed_tokens:
+        # The price of a map is exact, so a server that cannot hold the request need not be started to know it.
+        return RungResult(name, False, f"holds {holds_tokens} tokens, the refused request needs {short.needed_tokens}; not started", None)
     asked = [short.largest, *others]
     try:
         trial = try_requests(bench, bench.stage.run, arm, f"roadtest-fallback-{rung.kind}", kv_memory_bytes, asked, rung.context_tokens)
