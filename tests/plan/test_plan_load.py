@@ -267,10 +267,10 @@ def test_dry_run_counts(folder):
     """4 layers, 2 + 1 formats beside native: layer forwards 3 × (4 + 3 + 2 + 1) = 30, so 7.5 forwards and two more."""
     text = dry_run(load(folder))
     assert "12 candidates" in text
-    assert "10 forwards' worth over 384 tokens" in text
+    assert "10 forwards' worth over 192 tokens" in text
     assert "budget     768 bytes per token, 6 bits" in text
     assert "needs 309 items where 2 % of answers differ, 773 where 5 % do" in text
-    assert "retrieval: 12 items, cannot show it" in text
+    assert "retrieval: 9 items, cannot show it" in text
     assert "24 requests, cannot show it, 1,000 are needed" in text
 
 

@@ -69,7 +69,7 @@ def test_the_ladder_goes_on_to_the_rung_that_serves(replayed_bench):
     assert check.verdict == "passed"
     # Native at the same memory holds 100 tokens of 512 bytes; four times that holds the refused 206.
     assert check.evidence["rung_1"].endswith("holds 150 tokens, the refused request needs 206; not started")
-    assert "101 are available" in check.evidence["rung_2"]
+    assert "holds 101 tokens" in check.evidence["rung_2"]
     assert check.evidence["served_by"] == "native formats with 4 times the memory"
     assert check.evidence["recover_s"] > 0
 

@@ -131,8 +131,8 @@ class LadderChoice(Frozen):
 
 
 class RetrievalTask(Frozen):
-    lengths: tuple[PositiveInt, ...] = (400, 1200, 3200)
-    items_per_length: PositiveInt = 2
+    lengths: tuple[PositiveInt, ...] = (400, 800, 3200)
+    items_per_length: PositiveInt = 3
 
 
 class ShortTask(Frozen):

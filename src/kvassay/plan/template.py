@@ -62,8 +62,8 @@ ladder:
 tasks:
   # A fact hidden in a text of so many tokens must be found again.
   retrieval:
-    lengths: [400, 1200, 3200]
-    items_per_length: 2
+    lengths: [400, 800, 3200]
+    items_per_length: 3
   # Short factual questions.
   short:
     items: 12
