@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import importlib
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -176,6 +177,8 @@ def open_run(folder: Path, plan: Plan) -> Run:
 
     Raises BadInput when the folder belongs to another plan, naming the keys that differ, or holds something else.
     """
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise BadInput(f"{folder}: not a folder; use another --out")
     if (folder / RESOLVED_PLAN).exists():
         if different := plan_difference(load_resolved(folder), plan):
             keys = ", ".join(different)

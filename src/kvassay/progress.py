@@ -6,7 +6,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
 
 
 class Step(Protocol):
@@ -82,11 +86,11 @@ class Bars:
 
 
 class _BarStep:
-    def __init__(self, bars: object, task: object) -> None:
+    def __init__(self, bars: RichProgress, task: TaskID) -> None:
         self._bars, self._task = bars, task
 
     def advance(self, amount: float = 1) -> None:
-        self._bars.advance(self._task, amount)  # type: ignore[attr-defined]
+        self._bars.advance(self._task, amount)
 
 
 def for_stderr() -> Progress:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from kvassay.version import TOOL_VERSION
 
 UNDIGESTED_KEYS = frozenset({"created_at", "tool_version"})
 MAX_ARTIFACT_BYTES = 256 * 2**20
+MAX_ROWS_BYTES = 2**31
 
 R = TypeVar("R", bound=Record)
 
@@ -69,6 +71,25 @@ def write_atomic(path: Path, data: bytes) -> None:
         raise BadInput(f"{path}: cannot be written ({error.strerror}); free space or choose another --out") from error
 
 
+def read_bounded(path: Path, limit_bytes: int) -> bytes:
+    """The bytes of a regular file. Never waits on a pipe and never reads a device without end.
+
+    Raises FileNotFoundError, and BadInput for anything that is no regular file, is larger than `limit_bytes`, or cannot be read.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise BadInput(f"{path}: not a regular file")
+        with path.open("rb") as handle:
+            data = handle.read(limit_bytes + 1)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read ({error.strerror})") from error
+    if len(data) > limit_bytes:
+        raise BadInput(f"{path}: larger than {limit_bytes:,} bytes")
+    return data
+
+
 def sync_folder(folder: Path) -> None:
     """Make a rename inside `folder` durable."""
     descriptor = os.open(folder, os.O_RDONLY)
@@ -106,15 +127,19 @@ class Run:
         return self.folder.joinpath(*parts)
 
     def has(self, kind: type[Record]) -> bool:
-        return self.path(kind.artifact).is_file()
+        """Whether the artifact is there. Raises DamagedArtifact when something else stands in its place: a folder, a device, a dead link."""
+        path = self.path(kind.artifact)
+        if path.is_file():
+            return True
+        if os.path.lexists(path):
+            raise DamagedArtifact(f"{path}: not a regular file; remove it to make the artifact again")
+        return False
 
     def document(self, name: str) -> dict[str, Any]:
         """The raw JSON object of artifact `name`. Raises DamagedArtifact when missing, oversized or not an object."""
         path = self.path(name)
         try:
-            if path.stat().st_size > MAX_ARTIFACT_BYTES:
-                raise DamagedArtifact(f"{path}: larger than {MAX_ARTIFACT_BYTES} bytes, so not an artifact of kvassay")
-            document = parse_json(path.read_bytes(), str(path))
+            document = parse_json(read_bounded(path, MAX_ARTIFACT_BYTES), str(path))
         except FileNotFoundError:
             raise DamagedArtifact(f"{path}: missing; run the stage that writes it first") from None
         except BadInput as error:
@@ -197,9 +222,12 @@ class Rows:
 
     def load(self) -> list[dict[str, Any]]:
         """Finished rows; a torn last line is cut. Raises DamagedArtifact for any other damage or a foreign key."""
-        if not self.path.exists():
+        try:
+            lines = read_bounded(self.path, MAX_ROWS_BYTES).split(b"\n")
+        except FileNotFoundError:
             return []
-        lines = self.path.read_bytes().split(b"\n")
+        except BadInput as error:
+            raise DamagedArtifact(f"{error}; delete it to start this stage again") from error
         torn = lines.pop()
         if torn:
             with self.path.open("r+b") as handle:

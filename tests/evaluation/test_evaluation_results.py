@@ -13,7 +13,7 @@ from kvassay.evaluation.bench import refuse_quantized_baseline
 from kvassay.evaluation.canary import judge_canary
 from kvassay.evaluation.results import arm_verdict, served_kl, task_result
 from kvassay.evaluation.rows import ITEM_ROWS, KL_ROWS, Ledger
-from kvassay.evaluation.session import sitting
+from kvassay.evaluation.sitting import sitting
 from kvassay.evaluation.stage import judge
 from kvassay.progress import Silent
 from kvassay.records.evaluation import Evaluation

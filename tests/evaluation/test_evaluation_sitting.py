@@ -10,7 +10,7 @@ import pytest
 from kvassay.errors import DamagedArtifact, EngineError
 from kvassay.evaluation.arms import NOISE, questions
 from kvassay.evaluation.rows import ITEM_ROWS, Ledger
-from kvassay.evaluation.session import first_problem, sitting
+from kvassay.evaluation.sitting import first_cause, sitting
 from kvassay.progress import Silent
 from support.fake_arms import Counter, FakeClient, clients
 
@@ -20,7 +20,7 @@ def sit(servers, bench, run, key="k", progress=None):
     try:
         asyncio.run(sitting(servers, bench, ledger, 20, progress or Silent()))
     except ExceptionGroup as group:
-        raise first_problem(group) from None
+        raise first_cause(group) from None
     return ledger
 
 

@@ -36,10 +36,10 @@ def test_package_resource_is_found_without_running_the_package(package: Path) ->
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("kvassay_weights_for_test/other.gguf", "has no other.gguf"),
+        ("kvassay_weights_for_test/other.gguf", "holds no other.gguf"),
         ("no_such_package_at_all/x.gguf", "is not installed"),
-        ("kvassay_weights_for_test", "write"),
-        ("kvassay_weights_for_test/../x.gguf", "write"),
+        ("kvassay_weights_for_test", "must be import_name"),
+        ("kvassay_weights_for_test/../x.gguf", "must be import_name"),
     ],
 )
 def test_package_resource_refused(package: Path, text: str, message: str) -> None:

@@ -247,6 +247,8 @@ def test_the_demo_plan(folder):
     assert plan.formats.k == plan.formats.v == ("native", "fp8_e4m3", "int6_g64", "int4_g64")
     assert plan.budget.bits == 6.0
     assert "180 candidates" in dry_run(plan)
+    variant = load_plan(example.with_name("plan-1200.yaml"))
+    assert plan_difference(plan, variant) == ["workload.trace"]
 
 
 @pytest.mark.parametrize(("head_dim", "formats"), [(96, "int6_g32"), (80, "int8_token_head")])

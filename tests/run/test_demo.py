@@ -1,6 +1,5 @@
 """The demo as a new user runs it, on SmolLM2: a card with real figures, and nothing that leaves the machine."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 
 from kvassay.records import Card
 from kvassay.store import Run
+from support.network_guard import guarded_environment, network_log
 
 PLAN = Path(__file__).parents[2] / "examples" / "smollm2" / "plan.yaml"
 
@@ -17,8 +17,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    out = tmp_path_factory.mktemp("demo") / "run"
-    result = subprocess.run([sys.executable, "-m", "kvassay", "run", str(PLAN), "--out", str(out)], env=dict(os.environ), text=True)
+    folder = tmp_path_factory.mktemp("demo")
+    out = folder / "run"
+    command = [sys.executable, "-m", "kvassay", "run", str(PLAN), "--out", str(out)]
+    result = subprocess.run(command, env=guarded_environment(folder), text=True)
     assert result.returncode == 0
     return Run(out)
 
@@ -63,3 +65,8 @@ def test_report_is_self_contained(demo: Run) -> None:
     assert len(html) < 1_000_000
     assert "http://" not in html.replace("http://www.w3.org/", "")
     assert "https://" not in html
+
+
+def test_nothing_left_the_machine(demo: Run) -> None:
+    log = network_log(demo.folder.parent)
+    assert not log.exists(), log.read_text()

@@ -16,6 +16,7 @@ import pytest
 
 from kvassay.records import ARTIFACTS, Card, Evaluation, Export, FrozenMap, Ladder, Probe, Roadtest, Scores
 from kvassay.store import Run
+from support.network_guard import guarded_environment, network_log
 from support.planted import make_planted_model
 
 PLAN = """\
@@ -39,22 +40,6 @@ TRACE = [(40, 4), (60, 5), (300, 6), (50, 4)]
 # (file of the run folder, bytes it must have reached): kvassay is killed as soon as that holds.
 KILL_WHEN = [("model.json", 1), ("scores.rows.jsonl", 400), ("frontier.json", 1), ("items.jsonl", 900), ("requests.jsonl", 900)]
 
-OFFLINE_GUARD = '''
-import os, sys
-LOCAL = ("127.", "::1", "localhost", "0.0.0.0")
-def guard(event, arguments):
-    if event in ("socket.connect", "socket.sendto"):
-        address = arguments[1]
-    elif event == "socket.getaddrinfo":
-        address = (arguments[0] or "",)
-    else:
-        return
-    if isinstance(address, tuple) and not str(address[0] or "127.").startswith(LOCAL):
-        with open(os.environ["KVASSAY_TEST_NETWORK_LOG"], "a") as log:
-            log.write(f"{event} {address}\\n")
-sys.addaudithook(guard)
-'''
-
 
 def write_plan(folder: Path) -> Path:
     make_planted_model(folder / "planted")
@@ -63,14 +48,6 @@ def write_plan(folder: Path) -> Path:
     plan = folder / "plan.yaml"
     plan.write_text(PLAN.format(model="planted", trace="trace.jsonl"))
     return plan
-
-
-def guarded_environment(folder: Path) -> dict[str, str]:
-    """An environment in which every Python process notes a connection that would leave the machine."""
-    guard = folder / "guard"
-    guard.mkdir(exist_ok=True)
-    (guard / "sitecustomize.py").write_text(OFFLINE_GUARD)
-    return os.environ | {"PYTHONPATH": str(guard), "KVASSAY_TEST_NETWORK_LOG": str(folder / "network.log")}
 
 
 def start(plan: Path, out: Path, environment: dict[str, str]) -> subprocess.Popen[str]:
@@ -172,8 +149,14 @@ def test_card_has_figures_for_every_arm(killed_run: Run) -> None:
     assert str(killed_run.folder) not in text
 
 
+def test_the_network_guard_sees_what_it_should(tmp_path: Path) -> None:
+    code = 'import sys; sys.audit("socket.connect", None, ("203.0.113.1", 80)); sys.audit("socket.connect", None, ("127.0.0.1", 80))'
+    subprocess.run([sys.executable, "-c", code], env=guarded_environment(tmp_path), check=True)
+    assert network_log(tmp_path).read_text() == "socket.connect ('203.0.113.1', 80)\n"
+
+
 def test_nothing_left_the_machine(killed_run: Run) -> None:
-    log = killed_run.folder.parent / "network.log"
+    log = network_log(killed_run.folder.parent)
     assert not log.exists(), log.read_text()
 
 

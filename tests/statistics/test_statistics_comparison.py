@@ -1,4 +1,4 @@
-"""Comparison by DESIGN section 4, with hand-computed tables."""
+"""Paired comparison, with hand-computed tables."""
 
 from __future__ import annotations
 

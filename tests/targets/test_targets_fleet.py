@@ -24,7 +24,7 @@ def started(monkeypatch):
     """Servers by log name; the arm "broken" is refused, and "odd" fails in a way nobody foresaw."""
     servers = {}
 
-    def start_arm(run, exported, *, log_name, kv_memory_bytes):
+    def start_arm(run, exported, *, log_name, kv_memory_bytes, extra_env):
         if log_name.endswith("broken"):
             raise EngineError("out of memory")
         if log_name.endswith("odd"):

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kvassay.records.card import Scope
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,6 @@ class Capability:
     prefill_reads_cache: bool
     concurrent_sequences: int | None
     numerics: str
-    scope: str
+    scope: Scope
     source: str
     seen: str

@@ -27,7 +27,6 @@ from kvassay.records.card import (
 from kvassay.records.roadtest import CHECKS, Check
 
 DECIDED_ARM = "map"
-SCOPES: dict[str, Scope] = {"simulated": "simulated", "reference": "reference", "engine": "engine"}
 
 
 def build_card(records: RunRecords, plan: Plan, surroundings: Surroundings) -> Card:
@@ -36,7 +35,7 @@ def build_card(records: RunRecords, plan: Plan, surroundings: Surroundings) -> C
     Raises BadInput when artifacts of different weights or targets lie in one run.
     """
     check_one_run(records, plan)
-    scope = SCOPES[CAPABILITIES[plan.target].scope]
+    scope = CAPABILITIES[plan.target].scope
     arms, arms_reason = card_arms(records)
     road = records.roadtest
     return Card(
@@ -140,7 +139,7 @@ def calibration_of(records: RunRecords) -> Calibration:
 
 def envelope_of(records: RunRecords) -> Envelope:
     road = records.roadtest
-    heldout = records.corpora.splits["heldout"].row_tokens
+    heldout = records.corpora.splits["heldout"].row_tokens if records.evaluation.kl.get("map") else 0
     return Envelope(
         longest_context_tokens=max(records.evaluation.longest_context_tokens, road.longest_request_tokens),
         longest_request_tokens=road.longest_request_tokens,

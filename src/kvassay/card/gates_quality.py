@@ -6,9 +6,9 @@ from kvassay.card.evidence import Case, gate
 from kvassay.card.wording import count, interval, nats, points, signed_points, significant
 from kvassay.records.card import Gate, Outcome
 from kvassay.records.evaluation import Comparison
+from kvassay.statistics.quantiles import P99_NEEDS
 
 PRIMARY_TASKS = ("retrieval", "short")
-MIN_POSITIONS_FOR_P99 = 1000
 
 
 def quality_gates(case: Case) -> list[Gate]:
@@ -93,8 +93,8 @@ def kl_p99_gate(case: Case) -> Gate:
     observed = f"{significant(served.p99, 2)} nats over {count(served.positions, 'position')}"
     if not case.records.evaluation.canary.moved:
         return gate("kl_p99", "undecided", expected, observed, evidence, "the canary moved nothing, so this KL says nothing of the cache")
-    if served.positions < MIN_POSITIONS_FOR_P99:
-        why = f"a 99th percentile needs {MIN_POSITIONS_FOR_P99:,} positions, {served.positions} were scored"
+    if served.positions < P99_NEEDS:
+        why = f"a 99th percentile needs {P99_NEEDS:,} positions, {served.positions} were scored"
         return gate("kl_p99", "undecided", expected, observed, evidence, why)
     return gate("kl_p99", "met" if served.p99 <= limit else "missed", expected, observed, evidence)
 

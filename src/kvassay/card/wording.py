@@ -72,7 +72,7 @@ def count(number: int, noun: str) -> str:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """ "0-3, 7, 9-10"."""
+    """ "0–3, 7, 9–10"."""
     runs: list[list[int]] = []
     for number in sorted(set(numbers)):
         if runs and number == runs[-1][1] + 1:

@@ -63,9 +63,19 @@ def run_command(arguments: list[str]) -> int:
         # The reader of our output went away (`kvassay inspect … | head`): nothing is wrong here.
         sys.stderr.close()
         return 0
+    except OSError as error:
+        # What the operating system refuses (no permission, no space, a name too long) is never a fault of ours.
+        print(f"error: {refused(error)}; correct it and give the same command again, finished work is kept", file=sys.stderr)
+        return 2
     except Exception:
         import traceback
 
         traceback.print_exc()
         print("internal error: this is a fault of kvassay, not of your input; finished work is kept", file=sys.stderr)
         return 70
+
+
+def refused(error: OSError) -> str:
+    """One short line: which path, and why the operating system said no."""
+    where = str(error.filename or "the operating system refused")
+    return f"{where if len(where) <= 300 else where[:140] + '…' + where[-140:]}: {error.strerror or error}"

@@ -14,14 +14,16 @@ def card(
 ) -> None:
     """One record of everything measured, and one decision. Writes card.json and report.html, prints a summary."""
     from kvassay.card.text import render_text
-    from kvassay.pipeline import run_stage
+    from kvassay.pipeline import only_one, run_stage
     from kvassay.plan import load_resolved
     from kvassay.progress import for_stderr
     from kvassay.records import Card
     from kvassay.store import Run
 
     opened = Run(run)
-    run_stage(opened, load_resolved(run), "card", for_stderr())
+    plan = load_resolved(run)
+    with only_one(opened):
+        run_stage(opened, plan, "card", for_stderr())
     record = opened.read(Card)
     typer.echo(render_text(record, opened.folder))
     if check:

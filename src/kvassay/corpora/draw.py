@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kvassay.corpora.overlap import Run13, runs, shared_run
+from kvassay.corpora.overlap import TokenRun, runs, shared_run
 from kvassay.corpora.source_text import SourceText
 from kvassay.corpora.tokens import Decode, Encode
 from kvassay.corpora.user_files import KIND as USER_KIND
@@ -111,7 +111,7 @@ def _passages(
     return found
 
 
-def _one(drawing: Drawing, source: SourceText, tokens: int, foreign: set[Run13], own: list[Passage], label: str) -> Passage | None:
+def _one(drawing: Drawing, source: SourceText, tokens: int, foreign: set[TokenRun], own: list[Passage], label: str) -> Passage | None:
     """One passage of `source` beside those already drawn; built-in text also keeps clear of other splits."""
     ids = drawing.ids(source)
     if len(ids) < tokens:
@@ -130,7 +130,7 @@ def _one(drawing: Drawing, source: SourceText, tokens: int, foreign: set[Run13],
 
 def refuse_overlap(drawing: Drawing, passages: dict[SplitName, list[Passage]]) -> None:
     """Raise BadInput that shows the text and its sources when two splits share a run of `overlap_tokens` tokens."""
-    owners: dict[Run13, tuple[SplitName, Passage]] = {}
+    owners: dict[TokenRun, tuple[SplitName, Passage]] = {}
     for name in SPLITS:
         for passage in passages[name]:
             for run in runs(passage.ids, drawing.overlap_tokens):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-Run13 = tuple[int, ...]
+TokenRun = tuple[int, ...]
 
 
-def runs(ids: Sequence[int], length: int) -> set[Run13]:
+def runs(ids: Sequence[int], length: int) -> set[TokenRun]:
     """All runs of `length` consecutive tokens; a shorter passage is one run of its own, so that a copy of it is still seen."""
     if len(ids) < length:
         return {tuple(ids)}

@@ -54,5 +54,5 @@ def refuse_unmoved(canary: Canary) -> None:
 def _changed(ledger: Ledger, arm: str, tasks: Sequence[Sequence[Item]]) -> tuple[int, int]:
     """Answers of `arm` that differ from native's, and answers that both gave."""
     pairs = [(ledger.answered(NATIVE, item), ledger.answered(arm, item)) for items in tasks for item in questions(arm, items)]
-    both = [(a.answer_sha256, b.answer_sha256) for a, b in pairs if a is not None and b is not None]
+    both = [(a.answer_sha256, b.answer_sha256) for a, b in pairs if a and b and a.error is None and b.error is None]
     return sum(a != b for a, b in both), len(both)

@@ -80,5 +80,5 @@ def _compared(native: Sequence[ItemRow], arm: Sequence[ItemRow], margin: float, 
 
 def _sensitivity(items: Sequence[Item], ledger: Ledger, chance: float, margin: float) -> Sensitivity:
     native = {row.item: row.correct for row in _rows(ledger, NATIVE, items) if row.error is None}
-    canary = {row.item: row.correct for row in _rows(ledger, CANARY, items) if row.item in native}
+    canary = {row.item: row.correct for row in _rows(ledger, CANARY, items) if row.item in native and row.error is None}
     return judge_sensitivity(list(native.values()), list(canary.values()), [native[item] for item in canary], chance, margin)

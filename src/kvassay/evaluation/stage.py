@@ -8,7 +8,7 @@ from kvassay.evaluation.bench import Bench, make_bench
 from kvassay.evaluation.canary import judge_canary, refuse_unmoved
 from kvassay.evaluation.results import arm_verdict, served_kl, task_result
 from kvassay.evaluation.rows import ITEM_ROWS, KL_ROWS, Ledger, document_kls
-from kvassay.evaluation.session import ask_missing
+from kvassay.evaluation.sitting import ask_missing
 from kvassay.records.evaluation import Evaluation, ServedKL
 from kvassay.records.export import Export
 from kvassay.stage import StageInput

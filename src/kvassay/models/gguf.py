@@ -10,18 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from kvassay.errors import BadInput
+from kvassay.geometry.gguf_header import MAGIC, VERSIONS
 from kvassay.models.loading import one_line
 from kvassay.models.quiet import quiet_transformers
-
-MAGIC = b"GGUF"
-VERSIONS = (2, 3)
 
 
 def check_gguf(path: Path) -> None:
     """Raise BadInput unless the file begins as a GGUF of a known version. Needs no torch."""
     with path.open("rb") as handle:
         start = handle.read(24)
-    if len(start) < 24 or start[:4] != MAGIC:
+    if len(start) < 24 or not start.startswith(MAGIC):
         raise BadInput(f"{path}: not a GGUF file, or its beginning is torn; get it again")
     version = int.from_bytes(start[4:8], "little")
     if version not in VERSIONS:

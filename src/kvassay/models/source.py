@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from kvassay.errors import BadInput
+from kvassay.geometry.locate import package_path
+from kvassay.models.loading import one_line
 from kvassay.plan.schema import ModelChoice
 
 # Never *.bin, *.pt or *.pth: a pickle runs code when it is read.
@@ -41,7 +41,7 @@ def resolve(choice: ModelChoice) -> Place:
     if choice.gguf:
         return Place("gguf", existing_gguf(choice.gguf), choice.gguf.name)
     if choice.package:
-        return Place("package", package_resource(choice.package), choice.package)
+        return Place("package", package_path(choice.package), choice.package)
     if choice.hub and choice.revision:
         return Place("hub", hub_snapshot(choice.hub, choice.revision, choice.trust_remote_code), choice.hub, choice.revision)
     raise BadInput("model: name exactly one of folder, gguf, package, hub (with revision)")
@@ -59,27 +59,6 @@ def existing_gguf(path: Path) -> Path:
     return path
 
 
-def package_resource(text: str) -> Path:
-    """The file or folder "import_name/inner/path" of an installed package, found without importing the package."""
-    name, _, inner = text.partition("/")
-    if not name.isidentifier() or not inner or ".." in Path(inner).parts or Path(inner).is_absolute():
-        raise BadInput(f'model.package: {text!r}: write "import_name/file.gguf", a resource inside an installed package')
-    try:
-        spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError):
-        spec = None
-    folders: Sequence[str] = (spec.submodule_search_locations if spec else None) or ()
-    if not folders:
-        raise BadInput(f"model.package: {text!r}: package {name} is not installed in this environment; install it, or name another model")
-    for folder in folders:
-        found = Path(folder) / inner
-        if found.exists():
-            return found
-    raise BadInput(
-        f"model.package: {text!r}: package {name} is installed but has no {inner}; check the file name and the package's version"
-    )
-
-
 def hub_snapshot(repository: str, revision: str, with_code: bool) -> Path:
     """The pinned snapshot in huggingface_hub's cache, fetched when allowed (HF_HUB_OFFLINE is obeyed) and not there yet.
 
@@ -91,5 +70,6 @@ def hub_snapshot(repository: str, revision: str, with_code: bool) -> Path:
     try:
         return Path(snapshot_download(repository, revision=revision, allow_patterns=patterns))
     except Exception as error:  # the client raises many kinds: offline, missing, gated, no disk
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
-        raise BadInput(f"model.hub: {repository} at {revision} is not in the local cache and cannot be fetched ({reason})") from error
+        raise BadInput(
+            f"model.hub: {repository} at {revision} is not in the local cache and cannot be fetched ({one_line(error)})"
+        ) from error

@@ -16,11 +16,11 @@ from kvassay.plan.schema import Plan
 from kvassay.records.frontier import Pair
 from kvassay.records.geometry import Geometry
 from kvassay.statistics.comparison import items_needed
+from kvassay.statistics.quantiles import P99_NEEDS
 from kvassay.workload import read_trace
 
 DISAGREEMENTS = (0.02, 0.05)
 DOCUMENTS_FOR_AN_INTERVAL = 20
-REQUESTS_FOR_P99 = 1000
 # A transformer's forward reaches about half of what one large matrix product does.
 EFFICIENCY = 0.5
 ARMS = ("native", "uniform", "map", "canary")
@@ -100,5 +100,5 @@ def _claims(plan: Plan) -> Iterator[str]:
     verdict = "enough" if documents >= DOCUMENTS_FOR_AN_INTERVAL else f"cannot show it, {DOCUMENTS_FOR_AN_INTERVAL} are needed"
     yield f"           interval of the served loss: {documents} documents, {verdict}"
     requests = len(read_trace(plan.workload.trace, plan.workload.format, plan.workload.limit).requests)
-    verdict = "enough" if requests >= REQUESTS_FOR_P99 else f"cannot show it, {REQUESTS_FOR_P99:,} are needed"
+    verdict = "enough" if requests >= P99_NEEDS else f"cannot show it, {P99_NEEDS:,} are needed"
     yield f"           p99 latency: {requests:,} requests, {verdict}"

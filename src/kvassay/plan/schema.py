@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from kvassay.capabilities import CAPABILITIES
 from kvassay.formats import FORMATS, NATIVE
@@ -25,6 +25,14 @@ def known_format(name: str) -> str:
 
 
 FormatName = Annotated[str, AfterValidator(known_format)]
+
+# Bounds far above any real plan: what is over them is a slip of the keyboard, and would fill memory or overflow hours later.
+Tokens = Annotated[int, Field(gt=0, le=10**9)]
+Items = Annotated[int, Field(gt=0, le=100_000)]
+Requests = Annotated[int, Field(gt=0, le=10**7)]
+Bytes = Annotated[int, Field(gt=0, le=2**50)]
+Factor = Annotated[float, Field(gt=0, le=1e6)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 class ModelChoice(Frozen):
@@ -78,11 +86,11 @@ class Budget(Frozen):
     smallest: the smallest measured map whose joint KL on the choice split is at most gates.kl_mean_nats.
     """
 
-    bits: PositiveFloat | None = None
-    bytes_per_token: PositiveInt | None = None
-    gib: PositiveFloat | None = None
-    tokens: PositiveInt | None = None
-    requests: PositiveInt | None = None
+    bits: Annotated[float, Field(gt=0, le=64)] | None = None
+    bytes_per_token: Bytes | None = None
+    gib: Factor | None = None
+    tokens: Tokens | None = None
+    requests: Requests | None = None
     smallest: Literal["within gates"] | None = None
 
     @model_validator(mode="after")
@@ -96,8 +104,8 @@ class Budget(Frozen):
 
 
 class SplitSize(Frozen):
-    documents: PositiveInt
-    tokens: PositiveInt = Field(description="tokens per document")
+    documents: Items
+    tokens: Tokens = Field(description="tokens per document")
 
 
 class CorporaChoice(Frozen):
@@ -106,9 +114,9 @@ class CorporaChoice(Frozen):
 
     builtin: tuple[Literal["topics", "stdlib"], ...] = ("topics", "stdlib")
     files: tuple[Path, ...] = ()
-    overlap_tokens: PositiveInt = 13
+    overlap_tokens: Tokens = 13
     scoring: SplitSize = SplitSize(documents=3, tokens=64)
-    choice: SplitSize = SplitSize(documents=20, tokens=64)
+    choice: SplitSize = SplitSize(documents=20, tokens=48)
     heldout: SplitSize = SplitSize(documents=20, tokens=64)
 
     @model_validator(mode="after")
@@ -120,27 +128,27 @@ class CorporaChoice(Frozen):
 
 class ScoreChoice(Frozen):
     dtype: Literal["float32", "model"] = "float32"
-    floor_multiple: PositiveFloat = 3.0
+    floor_multiple: Factor = 3.0
 
 
 class LadderChoice(Frozen):
     """maps: how many whole mixed maps are measured. uniform: how many of the best predicted uniform pairs."""
 
-    maps: int = Field(default=5, ge=5)
-    uniform: PositiveInt = 4
+    maps: int = Field(default=5, ge=5, le=10_000)
+    uniform: Items = 4
 
 
 class RetrievalTask(Frozen):
-    lengths: tuple[PositiveInt, ...] = (400, 800, 3200)
-    items_per_length: PositiveInt = 3
+    lengths: tuple[Tokens, ...] = Field(default=(400, 800, 3200), min_length=1)
+    items_per_length: Items = 3
 
 
 class ShortTask(Frozen):
-    items: PositiveInt = 12
+    items: Items = 12
 
 
 class ServedKLTask(Frozen):
-    top_k: PositiveInt = 200
+    top_k: Items = 200
 
 
 class Tasks(Frozen):
@@ -152,10 +160,10 @@ class Tasks(Frozen):
 
 
 class Seeds(Frozen):
-    corpora: int = 0
-    tasks: int = 1
-    bootstrap: int = 2
-    workload: int = 3
+    corpora: Seed = 0
+    tasks: Seed = 1
+    bootstrap: Seed = 2
+    workload: Seed = 3
 
 
 class Workload(Frozen):
@@ -163,20 +171,20 @@ class Workload(Frozen):
 
     trace: Path
     format: Literal["kvassay"] = "kvassay"
-    limit: PositiveInt | None = None
-    warmup_requests: int = Field(default=1, ge=0)
-    kv_memory_bytes: PositiveInt = 256 * 2**20
+    limit: Requests | None = None
+    warmup_requests: int = Field(default=1, ge=0, le=100_000)
+    kv_memory_bytes: Bytes = 256 * 2**20
 
 
 class Gates(Frozen):
     """What the decision asks for. Loosening a gate is a decision of the team, and the card shows every gate."""
 
-    quality_margin: Fraction = 0.02
-    kl_mean_nats: PositiveFloat = 0.05
-    kl_p99_nats: PositiveFloat = 0.5
+    quality_margin: Fraction = Field(default=0.02, gt=0.0)
+    kl_mean_nats: Factor = 0.05
+    kl_p99_nats: Factor = 0.5
     payload_saving: Fraction = 0.25
-    ttft_p90_ratio: PositiveFloat = 1.10
-    tpot_p90_ratio: PositiveFloat = 1.10
+    ttft_p90_ratio: Factor = 1.10
+    tpot_p90_ratio: Factor = 1.10
     checks: tuple[str, ...] = CHECKS
 
     @field_validator("checks")
@@ -193,8 +201,8 @@ class FallbackRung(Frozen):
     with `memory_factor` times the memory. context_cap: refuse longer requests before they start."""
 
     kind: Literal["smaller_map", "native", "context_cap"]
-    context_tokens: PositiveInt | None = None
-    memory_factor: PositiveFloat = 1.0
+    context_tokens: Tokens | None = None
+    memory_factor: Factor = 1.0
 
     @model_validator(mode="after")
     def cap_has_tokens(self) -> FallbackRung:

@@ -44,7 +44,7 @@ corpora:
   files: []
   overlap_tokens: 13
   scoring: {{documents: 3, tokens: 64}}
-  choice: {{documents: 20, tokens: 64}}
+  choice: {{documents: 20, tokens: 48}}
   heldout: {{documents: 20, tokens: 64}}
 
 # Scoring. float32 sees the small losses that bfloat16 arithmetic drowns; "model" scores in the model's own dtype.

@@ -1,4 +1,4 @@
-"""The verdict over one arm (DESIGN.md section 4): pure, each branch with its reason."""
+"""The verdict over one arm: pure, each branch with its reason."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Header(Frozen):
 
     @classmethod
     def names(cls) -> frozenset[str]:
-        return frozenset({"schema", "tool_version", "created_at", "inputs", "settings_sha256"})
+        return frozenset(field.alias or name for name, field in cls.model_fields.items())
 
 
 class SideFile(Frozen):

@@ -41,20 +41,12 @@ class Provenance(Frozen):
     budget: str
 
 
-class FrozenMap(Record):
+class FrozenMap(KVMap, Record):
     """map.json. The map arm's keys stand at the top level; `uniform` is the best uniform pair at no more bytes."""
 
     artifact: ClassVar[str] = "map.json"
     schema_id: ClassVar[str] = "kvassay.map/1"
 
-    model: Sha256
-    geometry_sha256: Sha256
-    target: str
-    layers: tuple[MapLayer, ...]
-    scales: str
-    bits: NonNegativeFloat
-    bytes_per_token: NonNegativeInt
-    digest: Sha256
     provenance: Provenance
     recommended_arm: Literal["map", "uniform", "native"]
     recommended_reason: str

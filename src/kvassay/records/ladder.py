@@ -7,12 +7,14 @@ from typing import ClassVar, Literal
 from kvassay.records.base import Frozen, Interval, NonNegativeFloat, NonNegativeInt, Record
 from kvassay.records.frontier import Pair
 
+RungKind = Literal["mixed", "uniform"]
+
 
 class Rung(Frozen):
     """One whole map, measured. KL in nats per scored token; the interval is over documents."""
 
     name: str
-    kind: Literal["mixed", "uniform"]
+    kind: RungKind
     bits: NonNegativeFloat
     bytes_per_token: NonNegativeInt
     pairs: tuple[Pair, ...]

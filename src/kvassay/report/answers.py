@@ -66,7 +66,7 @@ def more_budget(frontier: Frontier) -> str:
         return "No predicted map fits the budget."
     best, better = (min(group, key=lambda point: point.predicted_kl_nats) for group in (now, then))
     if better.name == best.name or best.predicted_kl_nats == 0:
-        return "Nothing that the search predicts: no larger map lies within 10 % more."
+        return "Nothing that the search predicts: no map of up to 10 % more bits is predicted to lose less."
     saved = 1 - better.predicted_kl_nats / best.predicted_kl_nats
     return (
         f"A predicted KL of {nats(better.predicted_kl_nats)} instead of {nats(best.predicted_kl_nats)} ({percent(saved)} less), "

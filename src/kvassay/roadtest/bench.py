@@ -60,9 +60,6 @@ class Bench:
         """Replayed requests of `arm` that were answered well."""
         return {index: row for index, row in self.ledger.requests(arm).items() if row.outcome == "ok"}
 
-    def note(self, text: str) -> None:
-        self.stage.progress.note(text)
-
 
 def open_bench(stage: StageInput) -> Bench:
     """Read what the road test needs. Raises BadInput for an unusable trace, or a run without the map arm."""
@@ -72,7 +69,7 @@ def open_bench(stage: StageInput) -> Bench:
     if export.arms.get("map") is None or export.arms.get("native") is None:
         raise BadInput(f"{stage.run.path(Export.artifact)}: no map or no native arm to road-test; run kvassay export again")
     ledger = Ledger(Rows(stage.run.path(ROWS_FILE), json_digest([stage.key, trace.sha256])))
-    pool = text_pool(stage.run.path(model.folder), model.trust_remote_code)
+    pool = text_pool(stage.run, model)
     return Bench(stage=stage, export=export, model=model, trace=trace, pool=pool, ledger=ledger)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from kvassay.errors import DamagedArtifact
 from kvassay.records.roadtest import ArmRoadtest, Memory
 from kvassay.roadtest import metrics
 from kvassay.roadtest.identity import number
 from kvassay.roadtest.rows import Ledger, MemoryReading, RequestRow
 
-NO_DEVICE = "the engine runs on the CPU; its memory is the process"
 CLOCKS_NOTE = (
     "closed loop: a request is scheduled in the moment the answer before it has ended, so from_schedule and from_send differ only by the "
     "client's own lag"
@@ -60,11 +62,17 @@ def memory(ledger: Ledger, arm: str, rows: list[RequestRow], states: list[dict[s
         process_start_bytes=readings[min(readings)].start_bytes,
         samples=sum(reading.samples for reading in readings.values()),
         device_total_bytes=None,
-        device_total_bytes_reason=NO_DEVICE,
+        device_total_bytes_reason=f"this version does not read device memory; the engine ran on {device_of(states[-1])}",
         kv_pool_bytes=int(number(states[-1], "kv_memory_bytes")),
         kv_peak_bytes=max([*kv_peaks, *(int(number(state, "bytes_peak")) for state in states)]),
         weights_bytes=int(number(states[-1], "weights_bytes")),
     )
+
+
+def device_of(state: Mapping[str, Any]) -> str:
+    """What the engine says that it ran on."""
+    extra = state.get("extra")
+    return str(extra["device"]) if isinstance(extra, Mapping) and "device" in extra else "a device it does not name"
 
 
 def larger(a: MemoryReading | None, b: MemoryReading) -> MemoryReading:

@@ -56,12 +56,8 @@ def finished(bench: Bench, name: str) -> Check:
     """The check's row. Raises DamagedArtifact when it is missing."""
     check = bench.ledger.check(name)
     if check is None:
-        raise DamagedArtifact(f"{stage_rows(bench)}: check {name} has no row; delete the file to start this stage again")
+        raise DamagedArtifact(f"{bench.stage.run.path(ROWS_FILE)}: check {name} has no row; delete the file to start this stage again")
     return check
-
-
-def stage_rows(bench: Bench) -> str:
-    return str(bench.stage.run.path(ROWS_FILE))
 
 
 def longest_served(bench: Bench) -> int:

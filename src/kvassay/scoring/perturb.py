@@ -76,7 +76,11 @@ class LastPlace(Untouched):
     """Every element of K and V moved to the next representable number."""
 
     def change(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        return tuple(torch.nextafter(x, torch.full_like(x, float("inf"))) for x in (k, v))  # type: ignore[return-value]
+        return _next_up(k), _next_up(v)
+
+
+def _next_up(x: Tensor) -> Tensor:
+    return torch.nextafter(x, torch.full_like(x, torch.inf))
 
 
 def untouched_cache(owner_layers: int) -> Cache:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from kvassay.formats import NATIVE
 from kvassay.plan.schema import LadderChoice
 from kvassay.records.frontier import Frontier, FrontierPoint
+from kvassay.records.ladder import RungKind
 
 
 def chosen_mixed(points: Sequence[FrontierPoint], count: int, budget_bits: float) -> list[FrontierPoint]:
@@ -61,9 +62,9 @@ def chosen_uniform(uniform: Sequence[FrontierPoint], mixed: Sequence[FrontierPoi
     return sorted(chosen, key=lambda point: point.bits)
 
 
-def rungs_of(frontier: Frontier, choice: LadderChoice) -> list[tuple[str, FrontierPoint]]:
+def rungs_of(frontier: Frontier, choice: LadderChoice) -> list[tuple[RungKind, FrontierPoint]]:
     """("mixed" or "uniform", point) of every map to measure, by rising bits."""
     mixed = chosen_mixed(frontier.points, choice.maps, frontier.budget_bits)
     uniform = chosen_uniform(frontier.uniform, mixed, choice.uniform, frontier.budget_bits)
-    both = [("mixed", point) for point in mixed] + [("uniform", point) for point in uniform]
+    both: list[tuple[RungKind, FrontierPoint]] = [("mixed", point) for point in mixed] + [("uniform", point) for point in uniform]
     return sorted(both, key=lambda entry: (entry[1].bits, entry[0], entry[1].name))

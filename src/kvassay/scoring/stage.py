@@ -84,7 +84,7 @@ def measure(stage: StageInput) -> Ladder:
             rungs.append(
                 Rung(
                     name=point.name,
-                    kind="mixed" if kind == "mixed" else "uniform",
+                    kind=kind,
                     bits=point.bits,
                     bytes_per_token=point.bytes_per_token,
                     pairs=point.pairs,

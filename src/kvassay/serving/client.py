@@ -12,9 +12,9 @@ import aiohttp
 
 from kvassay.errors import EngineError
 from kvassay.serving.completion import BadAnswer, Completion, Gathering, parse_answer, plain
+from kvassay.serving.protocol import OWNER
 from kvassay.serving.sse import EventReader, OversizedEventError
 
-KVASSAY_OWNER = "kvassay"
 HEADERS = {"Accept-Encoding": "identity"}
 FAILURES = (aiohttp.ClientError, TimeoutError, OSError, EngineError, BadAnswer, OversizedEventError, ValueError)
 
@@ -181,7 +181,7 @@ class Client:
     async def _is_kvassay(self) -> bool:
         if self._owner is None:
             self._owner = str((await self._models())[0].get("owned_by"))
-        return self._owner == KVASSAY_OWNER
+        return self._owner == OWNER
 
     async def _models(self) -> list[dict[str, Any]]:
         answer = await self._asked("/v1/models")

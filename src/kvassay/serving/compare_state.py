@@ -31,7 +31,11 @@ def compare_state(kv_map: KVMap, state: Mapping[str, Any]) -> tuple[Difference, 
         if expected != observed
     ]
     layers = state.get("layers")
-    running = {each.get("index"): each for each in layers if isinstance(each, dict)} if isinstance(layers, list | tuple) else {}
+    # The state comes from a server that may be anything: an index that is no number names no layer.
+    rows = [each if isinstance(each, dict) else {} for each in layers] if isinstance(layers, list | tuple) else []
+    running = {row["index"]: row for row in rows if type(row.get("index")) is int}
+    if len(running) != len(rows):
+        found.append(Difference("layers", "each named once by its index", f"{len(rows)} entries, {len(running)} layers named"))
     for layer in kv_map.layers:
         seen = running.pop(layer.index, {})
         for tensor, expected in (("k", layer.k), ("v", layer.v)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -55,7 +55,7 @@ class EngineThread:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    async def events(self, work: Work[T]) -> AsyncIterator[T]:
+    async def events(self, work: Work[T]) -> AsyncGenerator[T]:
         """What `work` yields in the engine thread, as it comes. Leaving the iteration early cancels the job.
 
         Raises what `work` raised; ApiError 503 when the line is full or the server stops.

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -21,10 +21,9 @@ from kvassay.serving.bodies import DONE, Bodies, event
 from kvassay.serving.disconnect import ClientGone, EventStream, read_body, while_connected
 from kvassay.serving.engine_thread import EngineThread
 from kvassay.serving.metrics import Metrics
-from kvassay.serving.protocol import Backend, KVState
+from kvassay.serving.protocol import OWNER, Backend, KVState
 from kvassay.serving.requests import ChatRequest, CompletionRequest, Limits, read_request
 
-OWNER = "kvassay"
 CLIENT_CLOSED_REQUEST = 499
 log = logging.getLogger("kvassay.serving")
 
@@ -92,7 +91,7 @@ class Face:
         self.metrics.outcomes["ok"] += 1
         return Response(content, media_type="application/json")
 
-    async def _streamed(self, http: Request, request: CompletionRequest | ChatRequest, events: AsyncIterator[Any]) -> Response:
+    async def _streamed(self, http: Request, request: CompletionRequest | ChatRequest, events: AsyncGenerator[Any]) -> Response:
         """A stream starts with the first token, so that a request that cannot be served gets a status of its own."""
 
         async def first() -> tuple[Accepted, Delta]:
@@ -101,7 +100,7 @@ class Face:
         accepted, delta = await while_connected(http.receive, first())
         return EventStream(self._stream(Bodies(request, self.backend.model_name, accepted), delta, events))
 
-    async def _stream(self, bodies: Bodies, delta: Delta, events: AsyncIterator[Any]) -> AsyncIterator[bytes]:
+    async def _stream(self, bodies: Bodies, delta: Delta, events: AsyncGenerator[Any]) -> AsyncIterator[bytes]:
         outcome = "cancelled"
         try:
             if bodies.chat:
@@ -122,7 +121,7 @@ class Face:
             yield event(failure.body())
         finally:
             self.metrics.outcomes[outcome] += 1
-            await events.aclose()  # type: ignore[attr-defined]
+            await events.aclose()
 
     def _failed(self, error: Exception) -> Response:
         failure = from_exception(error)

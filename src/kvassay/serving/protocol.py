@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, Protocol
 
+# `owned_by` of /v1/models: by it a client knows this face from other OpenAI-compatible servers.
+OWNER = "kvassay"
+
 
 class DoesNotFit(Exception):
     """A request that the KV memory, or the model's context, can never hold."""
@@ -61,7 +64,7 @@ class KVState:
     """What the engine's cache really is, read from the running process.
 
     layers: per owner layer {"index", "k", "v", "k_dtype", "v_dtype"}. bytes_held: bytes of cache storage now.
-    tokens_held: tokens in it. bytes_per_token: measured from real storage, None before the first request.
+    bytes_peak: largest so far. tokens_held: tokens in it. bytes_per_token: measured from real storage, 0.0 before the first request.
     """
 
     model: str

@@ -12,7 +12,7 @@ from kvassay.errors import BadInput
 from kvassay.geometry.price import bytes_per_token, effective_bits, zip_owners
 from kvassay.records.frontier import Pair
 from kvassay.records.geometry import Geometry
-from kvassay.records.kv_map import FrozenMap, KVMap, MapLayer
+from kvassay.records.kv_map import KVMap, MapLayer
 from kvassay.store import first_problem, json_digest, parse_json
 
 CAST = "cast"
@@ -47,17 +47,17 @@ def build_kv_map(
     )
 
 
-def map_digest(kv_map: KVMap | FrozenMap) -> str:
+def map_digest(kv_map: KVMap) -> str:
     """The digest that the map's own content gives."""
     return json_digest({key: value for key, value in kv_map.model_dump(mode="json").items() if key in DIGESTED})
 
 
-def map_pairs(kv_map: KVMap | FrozenMap) -> tuple[Pair, ...]:
+def map_pairs(kv_map: KVMap) -> tuple[Pair, ...]:
     """The map's formats in the order of the owner layers."""
     return tuple(Pair(k=layer.k, v=layer.v) for layer in kv_map.layers)
 
 
-def check_map_layers(kv_map: KVMap | FrozenMap, geometry: Geometry) -> None:
+def check_map_layers(kv_map: KVMap, geometry: Geometry) -> None:
     """Raise BadInput unless the map names exactly the layers of `geometry` that own a cache, in legal formats, at its own price."""
     named = [(layer.index, layer.module) for layer in kv_map.layers]
     owners = [(layer.index, layer.module) for layer in geometry.owners]
@@ -73,7 +73,7 @@ def check_map_layers(kv_map: KVMap | FrozenMap, geometry: Geometry) -> None:
         raise BadInput(f"map {kv_map.digest[:12]}: its {kv_map.bytes_per_token:,} bytes per token are not the price of this model's layers")
 
 
-def check_kv_map(kv_map: KVMap | FrozenMap, geometry: Geometry, geometry_sha256: str, weights_sha256: str) -> None:
+def check_kv_map(kv_map: KVMap, geometry: Geometry, geometry_sha256: str, weights_sha256: str) -> None:
     """Raise BadInput when the map was changed, or belongs to other weights or another geometry, even of equal shapes."""
     if map_digest(kv_map) != kv_map.digest:
         raise BadInput(f"map {kv_map.digest[:12]}: its digest does not fit its content; it was changed after it was frozen")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import ValidationError
 
@@ -10,9 +11,11 @@ from kvassay.errors import BadInput
 from kvassay.records.base import Frozen, Sha256
 from kvassay.records.kv_map import KVMap
 from kvassay.solving.kv_map import map_digest
-from kvassay.store import first_problem, parse_json
+from kvassay.store import first_problem, parse_json, read_bounded
 
 MAX_EXPORT_JSON_BYTES = 16 * 2**20
+
+F = TypeVar("F", bound=Frozen)
 
 
 class Launch(Frozen):
@@ -31,8 +34,7 @@ def read_export(folder: Path) -> tuple[KVMap, Launch]:
 
     Raises BadInput when a file is missing, malformed, or when the map does not have the digest it states.
     """
-    kv_map = KVMap.model_validate(_read(folder / "map.json", KVMap))
-    launch = Launch.model_validate(_read(folder / "launch.json", Launch))
+    kv_map, launch = _read(folder / "map.json", KVMap), _read(folder / "launch.json", Launch)
     if map_digest(kv_map) != kv_map.digest:
         raise BadInput(f"{folder / 'map.json'}: digest does not match its content; the map was changed after it was frozen, export again")
     if kv_map.model != launch.weights_sha256:
@@ -40,11 +42,9 @@ def read_export(folder: Path) -> tuple[KVMap, Launch]:
     return kv_map, launch
 
 
-def _read(path: Path, kind: type[Frozen]) -> Frozen:
+def _read(path: Path, kind: type[F]) -> F:
     try:
-        if path.stat().st_size > MAX_EXPORT_JSON_BYTES:
-            raise BadInput(f"{path}: larger than {MAX_EXPORT_JSON_BYTES} bytes, so not written by kvassay export")
-        return kind.model_validate(parse_json(path.read_bytes(), str(path)))
+        return kind.model_validate(parse_json(read_bounded(path, MAX_EXPORT_JSON_BYTES), str(path)))
     except FileNotFoundError:
         raise BadInput(f"{path}: missing; run kvassay export again") from None
     except ValidationError as error:

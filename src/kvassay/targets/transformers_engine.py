@@ -143,6 +143,7 @@ class TransformersEngine:
             build=f"kvassay {TOOL_VERSION}, torch {torch.__version__}",
             extra={
                 "max_context_tokens": self.max_context_tokens,
+                "device": str(self.device),
                 "concurrent_sequences": 1,
                 "scales_sha256_reason": "scales are cast = 1.0, no scale file",
             },

@@ -25,15 +25,10 @@ def task_tokenizer(run: Run, model: Model) -> TaskTokenizer:
 
 def _start_ids(run: Run, model: Model, plain: tuple[int, ...]) -> tuple[int, ...]:
     """What the tokenizer itself puts before a text: the ids in front of those of the text."""
-    path = run.path(model.folder, "tokenizer.json")
-    if path.is_file():
-        from tokenizers import Tokenizer
+    from tokenizers import Tokenizer
 
-        marked = tuple(Tokenizer.from_file(str(path)).encode("a", add_special_tokens=True).ids)
-    else:
-        from kvassay.models.loading import load_tokenizer
-
-        marked = tuple(load_tokenizer(run.path(model.folder), model.trust_remote_code).encode("a"))
+    tokenizer = Tokenizer.from_file(str(run.path(model.folder, "tokenizer.json")))
+    marked = tuple(tokenizer.encode("a", add_special_tokens=True).ids)
     for at in range(len(marked) - len(plain) + 1):
         if marked[at : at + len(plain)] == plain:
             return marked[:at]

@@ -39,7 +39,7 @@ def ask_missing(stage: StageInput, bench: Bench, ledger: Ledger) -> dict[str, st
         try:
             asyncio.run(_connected(urls, bench, ledger, stage.plan.tasks.served_kl.top_k, stage.progress))
         except ExceptionGroup as group:
-            raise first_problem(group) from None
+            raise first_cause(group) from None
         return fleet.refused
 
 
@@ -71,7 +71,7 @@ async def check_canary(clients: Mapping[str, Client], bench: Bench, ledger: Ledg
         refuse_unmoved(judge_canary(ledger, bench.documents, tasks, bench.canary_format))
 
 
-def first_problem(group: ExceptionGroup[Exception]) -> Exception:
+def first_cause(group: ExceptionGroup[Exception]) -> Exception:
     """The first problem that a user can act on, else the first."""
     flat: list[Exception] = []
     waiting: list[Exception] = [group]
