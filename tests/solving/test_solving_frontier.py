@@ -86,6 +86,7 @@ def test_budgets(budget, bytes_wanted):
     geometry = small_geometry()
     found = token_budget(budget, geometry)
     assert found.bytes_per_token == bytes_wanted
+    assert found.bits == 8 * bytes_wanted / 1024, "bits and bytes of a budget hold the same maps"
     points = frontier(budget).points
     assert any(point.bytes_per_token <= bytes_wanted for point in points)
 

@@ -31,8 +31,8 @@ def token_budget(budget: Budget, geometry: Geometry) -> TokenBudget:
     """
     elements = cached_elements(geometry)
     if budget.bits is not None:
-        # A requested figure such as 5.326389 is rounded text of an exact one.
-        return TokenBudget(math.floor(budget.bits * elements / 8 + ROUNDING * elements), budget.bits, f"{budget.bits:g} bits per element")
+        # A requested figure such as 5.326389 is rounded text of an exact one; the bits of the bytes are what maps are held against.
+        return _of_bytes(math.floor(budget.bits * elements / 8 + ROUNDING * elements), elements, f"{budget.bits:g} bits per element")
     if budget.bytes_per_token is not None:
         return _of_bytes(budget.bytes_per_token, elements, f"{budget.bytes_per_token:,} bytes per token")
     if budget.gib is not None and budget.tokens is not None and budget.requests is not None:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvassay.records.kv_map import KVMap
+from kvassay.serving.completion import plain
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One fact that differs between what was exported and what runs."""
+    """One fact that differs between what was exported and what runs. `observed` is one bounded, printable line."""
 
     what: str
     expected: str
@@ -21,7 +22,7 @@ class Difference:
 def compare_state(kv_map: KVMap, state: Mapping[str, Any]) -> tuple[Difference, ...]:
     """Every difference between `kv_map` and the server's /kv_state; an absent fact is a difference too."""
     found = [
-        Difference(what, str(expected), str(observed))
+        Difference(what, str(expected), plain(observed))
         for what, expected, observed in (
             ("map digest", kv_map.digest, state.get("map_digest")),
             ("weights", kv_map.model, state.get("model_sha256")),
@@ -40,6 +41,6 @@ def compare_state(kv_map: KVMap, state: Mapping[str, Any]) -> tuple[Difference, 
         seen = running.pop(layer.index, {})
         for tensor, expected in (("k", layer.k), ("v", layer.v)):
             if seen.get(tensor) != expected:
-                found.append(Difference(f"layer {layer.index} {tensor.upper()}", expected, str(seen.get(tensor))))
+                found.append(Difference(f"layer {layer.index} {tensor.upper()}", expected, plain(seen.get(tensor))))
     found += [Difference(f"layer {index}", "no cache", "a cache") for index in running]
     return tuple(found)

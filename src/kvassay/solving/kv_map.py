@@ -13,7 +13,7 @@ from kvassay.geometry.price import bytes_per_token, effective_bits, zip_owners
 from kvassay.records.frontier import Pair
 from kvassay.records.geometry import Geometry
 from kvassay.records.kv_map import KVMap, MapLayer
-from kvassay.store import first_problem, json_digest, parse_json
+from kvassay.store import first_problem, json_digest, parse_json, read_bounded
 
 CAST = "cast"
 MAX_MAP_BYTES = 16 * 2**20
@@ -87,13 +87,9 @@ def check_kv_map(kv_map: KVMap, geometry: Geometry, geometry_sha256: str, weight
 def read_kv_map(path: Path) -> KVMap:
     """A map file: map.json of a run, or the map of an exported arm. Raises BadInput when it is none or was changed."""
     try:
-        with path.open("rb") as handle:
-            data = handle.read(MAX_MAP_BYTES + 1)
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read ({error.strerror})") from error
-    if len(data) > MAX_MAP_BYTES:
-        raise BadInput(f"{path}: larger than {MAX_MAP_BYTES:,} bytes, so not a map")
-    document = parse_json(data, str(path))
+        document = parse_json(read_bounded(path, MAX_MAP_BYTES), str(path))
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file; name a map.json that kvassay wrote") from None
     if not isinstance(document, dict):
         raise BadInput(f"{path}: not a JSON object, so not a map")
     try:
