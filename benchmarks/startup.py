@@ -1,6 +1,6 @@
 """Warm start of the commands that must answer at once: median of 5, in seconds.
 
-    .venv/bin/python benchmarks/startup.py MODEL_FOLDER_OR_GGUF
+.venv/bin/python benchmarks/startup.py MODEL_FOLDER_OR_GGUF
 """
 
 import statistics

@@ -34,9 +34,7 @@ def lines(
 
 
 def main(folder: Path) -> None:
-    demo = lines(
-        seed=7, requests=24, median_tokens=120, long_every=24, long_tokens=(1020, 1080), output_tokens=(6, 6, 6, 6, 6, 6, 8, 12)
-    )
+    demo = lines(seed=7, requests=24, median_tokens=120, long_every=24, long_tokens=(1020, 1080), output_tokens=(6, 6, 6, 6, 6, 6, 8, 12))
     variant = lines(seed=8, requests=1200, median_tokens=180, long_every=40, long_tokens=(700, 1500), output_tokens=(16,))
     for name, rows in (("trace.jsonl", demo), ("trace-1200.jsonl", variant)):
         (folder / name).write_text("\n".join(rows) + "\n")

@@ -24,6 +24,7 @@ from kvassay.version import TOOL_VERSION
 UNDIGESTED_KEYS = frozenset({"created_at", "tool_version"})
 MAX_ARTIFACT_BYTES = 256 * 2**20
 MAX_ROWS_BYTES = 2**31
+ROW_DIGEST = "row_sha256"
 
 R = TypeVar("R", bound=Record)
 
@@ -127,7 +128,7 @@ class Run:
         return self.folder.joinpath(*parts)
 
     def has(self, kind: type[Record]) -> bool:
-        """Whether the artifact is there. Raises DamagedArtifact when something else stands in its place: a folder, a device, a dead link."""
+        """Whether the artifact is there. Raises DamagedArtifact when something else is in its place: a folder, a device, a dead link."""
         path = self.path(kind.artifact)
         if path.is_file():
             return True
@@ -189,8 +190,14 @@ class Run:
         write_atomic(self.path("logs", "stage_seconds.json"), canonical_json(self.stage_seconds() | {stage: round(seconds, 2)}))
 
     def stage_seconds(self) -> dict[str, float]:
+        """Seconds per stage, as far as they are known: a note that cannot be read is a note that is not there."""
         path = self.path("logs", "stage_seconds.json")
-        return dict(parse_json(path.read_bytes(), str(path))) if path.is_file() else {}
+        try:
+            noted = parse_json(read_bounded(path, MAX_ARTIFACT_BYTES), str(path))
+        except (FileNotFoundError, BadInput):
+            return {}
+        known = noted.items() if isinstance(noted, dict) else ()
+        return {stage: float(seconds) for stage, seconds in known if type(seconds) in (int, float) and 0 <= seconds < 1e9}
 
     def side_file(self, name: str) -> SideFile:
         """Path, size and digest of a file of this run, to be listed in the artifact that commits it."""
@@ -213,7 +220,8 @@ class Run:
 class Rows:
     """Append-only JSONL of finished work, so that kill -9 loses at most the row being written.
 
-    The first line names what the rows belong to (`key`); rows of another key are refused, never mixed in.
+    The first line names what the rows belong to (`key`); rows of another key are refused, never mixed in. Every row carries the
+    digest of its content, so that a reader may trust its keys and figures: a changed row is damage, not a measurement.
     """
 
     def __init__(self, path: Path, key: str) -> None:
@@ -235,15 +243,14 @@ class Rows:
                 os.fsync(handle.fileno())
         if not lines:
             return []
-        rows = [self._row(line, number) for number, line in enumerate(lines, start=1)]
-        if rows[0] != {"key": self.key}:
+        if self._row(lines[0], 1) != {"key": self.key}:
             raise DamagedArtifact(f"{self.path}: rows of another model, plan or version; delete the file to start this stage again")
-        return rows[1:]
+        return [self._whole_row(line, number) for number, line in enumerate(lines[1:], start=2)]
 
     def append(self, row: dict[str, Any]) -> None:
         """Add one finished row, durable when this returns."""
         new = not self.path.exists() or self.path.stat().st_size == 0
-        data = (canonical_json({"key": self.key}) + b"\n" if new else b"") + canonical_json(row) + b"\n"
+        data = (canonical_json({"key": self.key}) + b"\n" if new else b"") + canonical_json(row | {ROW_DIGEST: row_digest(row)}) + b"\n"
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab") as handle:
@@ -256,6 +263,12 @@ class Rows:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self.load())
 
+    def _whole_row(self, line: bytes, number: int) -> dict[str, Any]:
+        row = self._row(line, number)
+        if row.pop(ROW_DIGEST, None) != row_digest(row):
+            raise DamagedArtifact(f"{self.path}, line {number}: not as kvassay wrote it; delete the file to start this stage again")
+        return row
+
     def _row(self, line: bytes, number: int) -> dict[str, Any]:
         try:
             row = parse_json(line, f"{self.path}, line {number}")
@@ -264,6 +277,11 @@ class Rows:
         if not isinstance(row, dict):
             raise DamagedArtifact(f"{self.path}, line {number}: not an object; delete the file to start this stage again")
         return row
+
+
+def row_digest(row: dict[str, Any]) -> str:
+    """Digest of a row as it reads back from its line: JSON has texts for keys and no tuples."""
+    return json_digest(json.loads(canonical_json(row)))
 
 
 def first_problem(error: ValidationError) -> str:

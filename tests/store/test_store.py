@@ -1,6 +1,7 @@
 """The run folder: digests, atomic writes, rows after kill -9, refusals by name."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -124,9 +125,55 @@ def test_rows_of_another_key_or_damaged_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DamagedArtifact, match="another model, plan or version"):
         Rows(tmp_path / "r.jsonl", "other").load()
     path = tmp_path / "r.jsonl"
-    path.write_bytes(path.read_bytes().replace(b'{"n":1}', b'{"n":}') + b'{"n":2}\n')
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b'"n":1', b'"n":') + b'{"n":2}\n')
     with pytest.raises(DamagedArtifact, match="line 2"):
         Rows(path, "key").load()
+
+
+@pytest.mark.parametrize("change", [(b'"n":1', b'"n":2'), (b'"n":1', b'"m":1'), (b'"row_sha256"', b'"row_sha"'), (b'{"n"', b'{"x":[],"n"')])
+def test_a_row_that_was_changed_is_refused(tmp_path: Path, change: tuple[bytes, bytes]) -> None:
+    rows = Rows(tmp_path / "r.jsonl", "key")
+    rows.append({"n": 1})
+    rows.path.write_bytes(rows.path.read_bytes().replace(*change))
+    with pytest.raises(DamagedArtifact, match="line 2: not as kvassay wrote it"):
+        rows.load()
+
+
+def test_a_row_reads_back_as_json_keeps_it(tmp_path: Path) -> None:
+    rows = Rows(tmp_path / "r.jsonl", "key")
+    rows.append({"by_id": {2: 0.1, 10: -1e-7}, "pair": ("a", None)})
+    assert rows.load() == [{"by_id": {"2": 0.1, "10": -1e-7}, "pair": ["a", None]}]
+
+
+@pytest.mark.parametrize("place", ["folder", "pipe", "device", "dead link"])
+def test_what_is_no_regular_file_is_refused_without_reading_it(tmp_path: Path, place: str) -> None:
+    run = Run(tmp_path)
+    for name in (Ladder.artifact, "r.jsonl", "logs/stage_seconds.json"):
+        path = run.path(name)
+        path.parent.mkdir(exist_ok=True)
+        if place == "folder":
+            path.mkdir()
+        elif place == "pipe":
+            os.mkfifo(path)
+        else:
+            path.symlink_to("/dev/zero" if place == "device" else "nowhere")
+    with pytest.raises(DamagedArtifact, match="not a regular file"):
+        run.has(Ladder)
+    with pytest.raises(DamagedArtifact, match=r"not a regular file|missing"):
+        run.read(Ladder)
+    if place != "dead link":
+        with pytest.raises(DamagedArtifact, match="not a regular file"):
+            Rows(run.path("r.jsonl"), "key").load()
+    assert run.stage_seconds() == {}
+
+
+@pytest.mark.parametrize("text", ["[1,", "[]", '{"score": "x"}', '{"score": [1]}', '{"score": -1}'])
+def test_an_unreadable_note_of_stage_times_stops_nothing(tmp_path: Path, text: str) -> None:
+    run = Run(tmp_path)
+    run.path("logs").mkdir()
+    run.path("logs", "stage_seconds.json").write_text(text)
+    assert run.stage_seconds() == {}
 
 
 def test_side_file_changes_and_escapes_are_refused(tmp_path: Path) -> None:

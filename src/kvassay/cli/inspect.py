@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+MOST = 2**40
+
 
 def inspect(
     model: Annotated[str, typer.Argument(metavar="PATH", help="config.json, its folder, a GGUF file, or package:NAME/FILE.gguf")],
@@ -24,8 +26,8 @@ def inspect(
     from kvassay.geometry.price import with_price
 
     for option, count in (("--context", context), ("--requests", requests)):
-        if count is not None and count < 1:
-            raise BadInput(f"{option} {count}: must be at least 1")
+        if count is not None and not 1 <= count <= MOST:
+            raise BadInput(f"{option} {str(count)[:20]}: must be from 1 to {MOST:,}")
     geometry = read_geometry(model, context)
     pairs = chosen_pairs(geometry, k, v, kv_map)
     priced = with_price(geometry, pairs, geometry.context_tokens)

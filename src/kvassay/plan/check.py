@@ -10,6 +10,7 @@ from kvassay.errors import BadInput
 from kvassay.formats import law
 from kvassay.geometry.config import read_geometry
 from kvassay.geometry.locate import PACKAGE, package_path
+from kvassay.geometry.price import bytes_per_token, native_pairs
 from kvassay.plan.budget import check_budget, token_budget
 from kvassay.plan.problems import Problem
 from kvassay.plan.schema import ModelChoice, Plan
@@ -18,6 +19,8 @@ from kvassay.workload import read_trace
 
 # Enough lines to see that a trace is one; the road test reads the rest.
 LINES_TRIED = 1000
+# The road test's servers try themselves with a few dozen tokens before they take requests.
+LEAST_SERVED_TOKENS = 64
 
 
 def target_problems(plan: Plan) -> Iterator[Problem]:
@@ -58,7 +61,7 @@ def model_problems(plan: Plan, geometry: Geometry | None = None) -> list[Problem
             return [Problem(("model",), str(error))]
     if geometry is None:
         return []
-    problems = [*_format_problems(plan, geometry), *_length_problems(plan, geometry)]
+    problems = [*_format_problems(plan, geometry), *_length_problems(plan, geometry), *_memory_problems(plan, geometry)]
     if not problems:
         try:
             check_budget(token_budget(plan.budget, geometry), geometry, plan.formats, CAPABILITIES[plan.target])
@@ -118,6 +121,17 @@ def _length_problems(plan: Plan, geometry: Geometry) -> Iterator[Problem]:
     for at, tokens in enumerate(plan.tasks.retrieval.lengths if plan.tasks.retrieval else ()):
         if tokens > longest:
             yield Problem(("tasks", "retrieval", "lengths", at), f"{tokens:,} is {too_long}")
+
+
+def _memory_problems(plan: Plan, geometry: Geometry) -> Iterator[Problem]:
+    """A server needs some tokens of room before it serves anything; the road test comes too late to find that out."""
+    needed_bytes = LEAST_SERVED_TOKENS * bytes_per_token(geometry, native_pairs(geometry))
+    if plan.workload.kv_memory_bytes < needed_bytes:
+        yield Problem(
+            ("workload", "kv_memory_bytes"),
+            f"{plan.workload.kv_memory_bytes:,} bytes do not hold {LEAST_SERVED_TOKENS} tokens in native formats; "
+            f"give at least {needed_bytes:,}",
+        )
 
 
 def _budget_path(plan: Plan) -> tuple[str, ...]:
