@@ -79,7 +79,7 @@ def test_what_the_operating_system_refuses_is_no_internal_error(tmp_path: Path, 
 def test_a_run_folder_that_is_a_file_is_refused(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "trace.jsonl").write_text('{"arrival_s": 0.0, "input_tokens": 40, "output_tokens": 4}\n')
     plan = tmp_path / "plan.yaml"
-    plan.write_text(PLAN.format(model=model, budget="{bits: 8.0}", more="", workload=""))
+    plan.write_text(PLAN.format(model=model, budget="{bits: 9.0}", more="", workload=""))
     for place in (str(plan), "/dev/null"):
         assert f"{place}: not a folder" in refused(capsys, "run", str(plan), "--out", place)
 

@@ -51,7 +51,7 @@ def run_command(arguments: list[str]) -> int:
         result = app(arguments, standalone_mode=False, prog_name="kvassay")
         return result if isinstance(result, int) else 0
     except KvassayError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(shortened(f"error: {error}"), file=sys.stderr)
         return error.exit_code
     except typer.TyperException as error:
         print(f"error: {error.format_message()} (kvassay --help lists what there is)", file=sys.stderr)
@@ -65,7 +65,7 @@ def run_command(arguments: list[str]) -> int:
         return 0
     except OSError as error:
         # What the operating system refuses (no permission, no space, a name too long) is never a fault of ours.
-        print(f"error: {refused(error)}; correct it and give the same command again, finished work is kept", file=sys.stderr)
+        print(shortened(f"error: {refused(error)}; correct it and give the same command again, finished work is kept"), file=sys.stderr)
         return 2
     except Exception:
         import traceback
@@ -76,6 +76,11 @@ def run_command(arguments: list[str]) -> int:
 
 
 def refused(error: OSError) -> str:
-    """One short line: which path, and why the operating system said no."""
-    where = str(error.filename or "the operating system refused")
-    return f"{where if len(where) <= 300 else where[:140] + '…' + where[-140:]}: {error.strerror or error}"
+    """Which path, and why the operating system said no."""
+    return f"{error.filename or 'the operating system refused'}: {error.strerror or error}"
+
+
+def shortened(text: str, limit_chars: int = 600) -> str:
+    """Every line at most `limit_chars` long, cut in the middle: a hostile name must not fill the screen."""
+    half = limit_chars // 2
+    return "\n".join(line if len(line) <= limit_chars else f"{line[:half]}…{line[-half:]}" for line in text.splitlines())
