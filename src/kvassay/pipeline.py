@@ -172,11 +172,12 @@ def run_stage(run: Run, plan: Plan, name: str, progress: Progress) -> Record:
     return record
 
 
-def open_run(folder: Path, plan: Plan) -> Run:
+def open_run(folder: str | Path, plan: Plan) -> Run:
     """Begin a run folder, or go on with one of the same plan.
 
     Raises BadInput when the folder belongs to another plan, naming the keys that differ, or holds something else.
     """
+    folder = Path(folder)
     if os.path.lexists(folder) and not folder.is_dir():
         raise BadInput(f"{folder}: not a folder; use another --out")
     if (folder / RESOLVED_PLAN).exists():

@@ -12,6 +12,7 @@ from kvassay.evaluation.arms import NOISE, questions
 from kvassay.evaluation.rows import ITEM_ROWS, Ledger
 from kvassay.evaluation.sitting import first_cause, sitting
 from kvassay.progress import Silent
+from kvassay.store import Rows
 from support.fake_arms import Counter, FakeClient, clients
 
 
@@ -41,7 +42,7 @@ def test_everybody_answers_everything_once(bench, run):
     rows = [json.loads(line) for line in run.path(ITEM_ROWS).read_text().splitlines()]
     assert rows[0] == {"key": "k"}
     assert rows[1].keys() == {
-        "task", "item", "arm", "correct", "prompt_digest", "cluster", "length", "finish_reason", "answer_sha256", "output_tokens", "empty", "error",
+        "task", "item", "arm", "correct", "prompt_digest", "cluster", "length", "finish_reason", "answer_sha256", "output_tokens", "empty", "error", "row_sha256",
     }  # fmt: skip
     assert not bench.unanswered(ledger, bench.asked)
     assert not bench.unmeasured(ledger, bench.asked)
@@ -114,12 +115,14 @@ def test_a_canary_whose_answers_change_has_moved_even_within_the_noise_of_kl(ben
 def test_rows_of_another_prompt_are_refused(bench, run):
     sit(clients(), bench, run)
     path = run.path(ITEM_ROWS)
-    lines = path.read_text().splitlines()
-    row = json.loads(lines[1]) | {"prompt_digest": "cd" * 32}
-    path.write_text("\n".join([lines[0], json.dumps(row), *lines[2:]]) + "\n")
+    first, *others = Rows(path, "k").load()
+    path.unlink()
+    for row in (first | {"prompt_digest": "cd" * 32}, *others):
+        Rows(path, "k").append(row)
     with pytest.raises(DamagedArtifact, match="another prompt"):
         Ledger(run, "k", bench.items)
-    path.write_text("\n".join([lines[0], json.dumps(row | {"correct": "perhaps"})]) + "\n")
+    path.unlink()
+    Rows(path, "k").append(first | {"correct": "perhaps"})
     with pytest.raises(DamagedArtifact, match=r"items.jsonl, line 2: correct"):
         Ledger(run, "k", bench.items)
     with pytest.raises(DamagedArtifact, match="another model, plan or version"):
