@@ -101,3 +101,8 @@ def test_garbage_from_a_server_is_a_difference_in_plain_text() -> None:
     found = compare_state(expected, {"layers": layers, "map_digest": "\x1b[31m\ud800" + "x" * 10**6})
     assert "layers" in {difference.what for difference in found}
     assert all(difference.observed.isprintable() and len(difference.observed) <= 500 for difference in found)
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("kvassay ")

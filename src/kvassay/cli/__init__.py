@@ -14,6 +14,8 @@ from kvassay.cli.run import run
 from kvassay.cli.stages import STAGE_COMMANDS, stage_command
 from kvassay.errors import KvassayError
 
+INTERRUPTED = 130
+
 app = typer.Typer(
     help="Find, prove and approve the KV-cache format of the model you serve.",
     add_completion=False,
@@ -30,14 +32,20 @@ app.command()(card)
 app.command()(gate)
 
 
-@app.callback()
-def version(show: bool = typer.Option(False, "--version", help="print the version and end", is_eager=True)) -> None:
-    """Find, prove and approve the KV-cache format of the model you serve."""
-    if show:
+def print_version(asked: bool) -> None:
+    """Print the version and end, before a command is looked for."""
+    if asked:
         from kvassay.version import TOOL_VERSION
 
         typer.echo(f"kvassay {TOOL_VERSION}")
         raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: bool = typer.Option(False, "--version", help="print the version and end", is_eager=True, callback=print_version),
+) -> None:
+    """Find, prove and approve the KV-cache format of the model you serve."""
 
 
 def main() -> None:
@@ -49,6 +57,8 @@ def run_command(arguments: list[str]) -> int:
     """Run one command; what goes wrong becomes one line on stderr and an exit code."""
     try:
         result = app(arguments, standalone_mode=False, prog_name="kvassay")
+        if result == INTERRUPTED:
+            raise KeyboardInterrupt
         return result if isinstance(result, int) else 0
     except KvassayError as error:
         print(shortened(f"error: {error}"), file=sys.stderr)
@@ -58,7 +68,7 @@ def run_command(arguments: list[str]) -> int:
         return 2
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted; finished work is kept, the same command goes on from here", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output went away (`kvassay inspect … | head`): nothing is wrong here.
         sys.stderr.close()
