@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kvassay.card.evidence import Case, gate
 from kvassay.card.wording import count, interval, nats, points, signed_points, significant
 from kvassay.records.card import Gate, Outcome
-from kvassay.records.evaluation import Comparison
+from kvassay.records.evaluation import Comparison, ServedKL
 from kvassay.statistics.quantiles import P99_NEEDS
 
 PRIMARY_TASKS = ("retrieval", "short")
@@ -67,36 +69,48 @@ def not_shown(comparison: Comparison) -> str:
 def kl_mean_gate(case: Case) -> Gate:
     """The whole interval must lie under the limit; one that straddles it decides nothing."""
     limit = case.gates.kl_mean_nats
-    expected = f"at most {nats(limit)}, interval included"
-    evidence = f"evaluation.json kl.{case.arm}"
-    served = case.records.evaluation.kl.get(case.arm)
-    if served is None or served.estimator == "none":
-        return gate("kl_mean", "undecided", expected, "not measured", evidence, f"no served KL: {missing_kl(case)}")
-    observed = f"{nats(served.mean)} {interval(served.mean_interval)} over {count(served.documents, 'document')}"
-    if not case.records.evaluation.canary.moved:
-        return gate("kl_mean", "undecided", expected, observed, evidence, "the canary moved nothing, so this KL says nothing of the cache")
-    if served.mean_interval.low > limit:
-        return gate("kl_mean", "missed", expected, observed, evidence)
-    if max(served.mean, served.mean_interval.high) <= limit:
-        return gate("kl_mean", "met", expected, observed, evidence)
-    why = f"{observed} reaches over the limit of {nats(limit)}; more held-out documents would decide"
-    return gate("kl_mean", "undecided", expected, observed, evidence, why)
+
+    def judge(served: ServedKL) -> tuple[Outcome, str | None]:
+        if served.mean_interval.low > limit:
+            return "missed", None
+        if max(served.mean, served.mean_interval.high) <= limit:
+            return "met", None
+        return "undecided", f"{observe(served)} reaches over the limit of {nats(limit)}; more held-out documents would decide"
+
+    def observe(served: ServedKL) -> str:
+        return f"{nats(served.mean)} {interval(served.mean_interval)} over {count(served.documents, 'document')}"
+
+    return served_kl_gate(case, "kl_mean", f"at most {nats(limit)}, interval included", observe, judge)
 
 
 def kl_p99_gate(case: Case) -> Gate:
+    """A 99th percentile is judged only where there are positions enough to have one."""
     limit = case.gates.kl_p99_nats
-    expected = f"at most {nats(limit)} at the worst 1 % of positions"
+
+    def judge(served: ServedKL) -> tuple[Outcome, str | None]:
+        if served.positions < P99_NEEDS:
+            return "undecided", f"a 99th percentile needs {P99_NEEDS:,} positions, {served.positions} were scored"
+        return ("met" if served.p99 <= limit else "missed"), None
+
+    def observe(served: ServedKL) -> str:
+        return f"{significant(served.p99, 2)} nats over {count(served.positions, 'position')}"
+
+    return served_kl_gate(case, "kl_p99", f"at most {nats(limit)} at the worst 1 % of positions", observe, judge)
+
+
+def served_kl_gate(
+    case: Case, name: str, expected: str, observe: Callable[[ServedKL], str], judge: Callable[[ServedKL], tuple[Outcome, str | None]]
+) -> Gate:
+    """A gate on the arm's served KL. It is undecided without one, and where the canary showed that the cache is not read."""
     evidence = f"evaluation.json kl.{case.arm}"
     served = case.records.evaluation.kl.get(case.arm)
     if served is None or served.estimator == "none":
-        return gate("kl_p99", "undecided", expected, "not measured", evidence, f"no served KL: {missing_kl(case)}")
-    observed = f"{significant(served.p99, 2)} nats over {count(served.positions, 'position')}"
+        return gate(name, "undecided", expected, "not measured", evidence, f"no served KL: {missing_kl(case)}")
+    observed = observe(served)
     if not case.records.evaluation.canary.moved:
-        return gate("kl_p99", "undecided", expected, observed, evidence, "the canary moved nothing, so this KL says nothing of the cache")
-    if served.positions < P99_NEEDS:
-        why = f"a 99th percentile needs {P99_NEEDS:,} positions, {served.positions} were scored"
-        return gate("kl_p99", "undecided", expected, observed, evidence, why)
-    return gate("kl_p99", "met" if served.p99 <= limit else "missed", expected, observed, evidence)
+        return gate(name, "undecided", expected, observed, evidence, "the canary moved nothing, so this KL says nothing of the cache")
+    outcome, why = judge(served)
+    return gate(name, outcome, expected, observed, evidence, why)
 
 
 def missing_kl(case: Case) -> str:
