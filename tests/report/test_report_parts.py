@@ -122,3 +122,6 @@ def test_answers_by_hand() -> None:
     )
     assert more_budget(frontier.model_copy(update={"budget_bits": 4.0})) == "No predicted map fits the budget."
     assert more_budget(frontier.model_copy(update={"points": points[:1]})).startswith("Nothing that the search predicts")
+    uniform = points[0].model_copy(update={"name": "int6_g64/int6_g64", "bits": 5.3, "predicted_kl_nats": 0.02})
+    told = more_budget(frontier.model_copy(update={"points": points[:1], "uniform": (uniform,)}))
+    assert told.startswith("A predicted KL of 0.020 nats instead of 0.040 nats"), "a uniform pair is a map too"

@@ -59,9 +59,10 @@ def tested_context(card: Card) -> str:
 
 
 def more_budget(frontier: Frontier) -> str:
-    """The best predicted map at the budget and at 1.1 times the budget; predictions, not measurements."""
-    now = [point for point in frontier.points if point.bits <= frontier.budget_bits]
-    then = [point for point in frontier.points if point.bits <= frontier.budget_bits * MORE_BUDGET]
+    """The best predicted map, mixed or uniform, at the budget and at 1.1 times the budget; predictions, not measurements."""
+    every = (*frontier.points, *frontier.uniform)
+    now = [point for point in every if point.bits <= frontier.budget_bits]
+    then = [point for point in every if point.bits <= frontier.budget_bits * MORE_BUDGET]
     if not now:
         return "No predicted map fits the budget."
     best, better = (min(group, key=lambda point: point.predicted_kl_nats) for group in (now, then))
