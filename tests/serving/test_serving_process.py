@@ -31,10 +31,12 @@ child = subprocess.Popen([sys.executable, "-S", "-c", deaf], start_new_session=N
 print("child", child.pid, flush=True)
 """
 
+# A shell starts what it runs in the background with SIGINT ignored, and children inherit that: the parent listens to it anyway.
 PARENT = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from kvassay.serving.process import Server
+signal.signal(signal.SIGINT, signal.default_int_handler)
 server = Server.start(sys.argv[2:], Path(sys.argv[1]), Path(sys.argv[1]) / "engine.log")
 print(server.pid, server._process.pid, server.port, flush=True)
 END
