@@ -11,6 +11,7 @@ from transformers import Cache
 from transformers.cache_utils import CacheLayerMixin
 
 from kvassay.cache.packed_rows import PackedRows
+from kvassay.capabilities.layouts import why_layout_unserved
 from kvassay.errors import BadInput
 from kvassay.geometry.price import zip_owners
 from kvassay.numerics import quantizer
@@ -32,9 +33,8 @@ class MixedCache(Cache):  # type: ignore[misc]
         if capacity_tokens < 1:
             raise BadInput(f"capacity_tokens {capacity_tokens}: a cache needs room for at least one token")
         owners = zip_owners(geometry, pairs)
-        for position, (layer, _) in enumerate(owners):
-            if why := _why_unserved(layer, position):
-                raise BadInput(f"layer {layer.index}: {why}")
+        if why := why_layout_unserved(geometry):
+            raise BadInput(why)
         super().__init__(layers=[MixedLayer(layer, pair, capacity_tokens, dtype, device) for layer, pair in owners])
         self.capacity_tokens = capacity_tokens
 
@@ -135,11 +135,3 @@ class MixedLayer(CacheLayerMixin):  # type: ignore[misc]
     def reorder_cache(self, beam_idx: Tensor) -> None:
         """Beams need several sequences."""
         raise BadInput("this cache holds one sequence at a time: use no beam search")
-
-
-def _why_unserved(layer: Layer, position: int) -> str | None:
-    if layer.kind != "full" or layer.window is not None:
-        return f"{layer.kind} attention is not served by the reference cache, only full attention is"
-    if layer.index != position:
-        return f"it is owner number {position}; the reference cache needs the owner layers to be the first layers of the model"
-    return None

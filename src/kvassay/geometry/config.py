@@ -3,36 +3,68 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from kvassay.errors import BadInput
-from kvassay.geometry.dense import dense_geometry
+from kvassay.formats import NATIVE_DTYPES
+from kvassay.geometry.draft import draft_of, own_draft_layers
 from kvassay.geometry.gguf_header import MAGIC, read_header
 from kvassay.geometry.gguf_keys import gguf_keys
-from kvassay.geometry.keys import Keys
+from kvassay.geometry.keys import MOST_TOKENS, Keys
+from kvassay.geometry.language_model import LanguageModel, language_model, native_dtype
+from kvassay.geometry.layout import Choice, read_layers
 from kvassay.geometry.locate import locate
+from kvassay.geometry.price import priced
 from kvassay.records.geometry import Geometry
 from kvassay.store import parse_json
 
 # Nested garbage of this size stays under 200 MB once parsed.
 MAX_CONFIG_BYTES = 4 * 2**20
+CONTEXT_WITHOUT_LIMIT_TOKENS = 32_768
+CONTEXT_KEYS = ("max_target_positions", "max_decoder_position_embeddings", "max_position_embeddings")
+AS_CONFIGURED = Choice()
 
 
-def read_geometry(model: str | Path, context_tokens: int | None = None) -> Geometry:
+def read_geometry(model: str | Path, context_tokens: int | None = None, choice: Choice = AS_CONFIGURED) -> Geometry:
     """The cache layout of `model` and its native price for one request of `context_tokens` tokens.
 
     `model`: folder, config.json, GGUF file, or "package:import_name/file.gguf". Without `context_tokens` the model's own longest
-    context is priced. Raises BadInput naming file and key for whatever is missing, impossible, or a layout that is not read yet.
+    context is priced. Raises BadInput naming file and key for whatever is missing, impossible, or a layout that is not known.
     """
-    return dense_geometry(read_keys(locate(model)), context_tokens)
+    return geometry_of(read_language_model(locate(model)), context_tokens, choice)
 
 
-def read_keys(path: Path) -> Keys:
-    """The configuration keys of one file, under the names of transformers. Raises BadInput."""
+def geometry_of(model: LanguageModel, context_tokens: int | None = None, choice: Choice = AS_CONFIGURED) -> Geometry:
+    """The geometry of an already read configuration. Raises BadInput."""
+    keys = model.keys
+    dtype = native_dtype(model, NATIVE_DTYPES)
+    layers = read_layers(model, dtype, choice)
+    longest = next((keys.whole(key, MOST_TOKENS) for key in CONTEXT_KEYS if keys.get(key) is not None), None)
+    if context_tokens is None and longest is None:
+        keys.note(f"max_position_embeddings is absent: priced at {CONTEXT_WITHOUT_LIMIT_TOKENS:,} tokens")
+    context = keys.checked("--context", context_tokens or longest or CONTEXT_WITHOUT_LIMIT_TOKENS, MOST_TOKENS)
+    geometry = priced(
+        model_type=model.model_type,
+        native_dtype=dtype,
+        assumptions=tuple(keys.notes),
+        max_position_embeddings=longest,
+        layers=layers,
+        context_tokens=context,
+    )
+    if drafted := own_draft_layers(keys, layers):
+        source, draft_layers = drafted
+        return geometry.model_copy(update={"draft": draft_of(geometry, source, draft_layers, context)})
+    return geometry
+
+
+def read_language_model(path: Path) -> LanguageModel:
+    """The language model's keys of one file, under the names of transformers. Raises BadInput."""
     try:
         with path.open("rb") as handle:
             data = handle.read(4)
             if data == MAGIC:
-                return gguf_keys(read_header(path), str(path))
+                keys = gguf_keys(read_header(path), str(path))
+                return LanguageModel(keys, (), keys.model_type)
             data += handle.read(MAX_CONFIG_BYTES + 1 - len(data))
     except OSError as error:
         raise BadInput(f"{path}: cannot be read ({error.strerror})") from error
@@ -41,4 +73,14 @@ def read_keys(path: Path) -> Keys:
     values = parse_json(data, str(path))
     if not isinstance(values, dict):
         raise BadInput(f"{path}: not a JSON object, so not a config.json")
-    return Keys(values, str(path))
+    return read_values(values, str(path))
+
+
+def read_values(values: dict[str, Any], where: str) -> LanguageModel:
+    """The language model of one configuration object. Raises BadInput."""
+    return language_model(values, where)
+
+
+def read_keys(path: Path) -> Keys:
+    """The language model's own keys of one file. Raises BadInput."""
+    return read_language_model(path).keys

@@ -3,48 +3,130 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kvassay.errors import BadInput
+
+MOST_LAYERS, MOST_HEADS, MOST_WIDTH, MOST_TOKENS = 4096, 65_536, 2**24, 2**40
 
 
 @dataclass(frozen=True)
 class Keys:
     """Configuration values under the names that transformers gives them.
 
-    where: the file, for messages. spelled: the file's own name of a key where it differs (GGUF).
+    where: the file, for messages. spelled: the file's own name of a key where it differs (older names, GGUF, nesting).
+    defaults: what transformers fills in for this model_type where the key is absent; its use is written into `notes`.
+    known: the model_type is one that transformers registers. asked: the keys that were asked for.
     """
 
     values: Mapping[str, Any]
     where: str
     spelled: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    known: bool = False
+    notes: list[str] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
+
+    @property
+    def model_type(self) -> str:
+        """The model_type, "unknown" where the file has none. Raises BadInput when it is no text."""
+        return self.text("model_type") if self.has("model_type") else "unknown"
 
     def has(self, key: str) -> bool:
-        """Whether the key stands with a value; null counts as absent."""
+        """Whether the key stands in the file with a value; null counts as absent."""
+        self.asked.add(key)
         return self.values.get(key) is not None
+
+    def get(self, key: str) -> Any:
+        """The value of the file, or what transformers fills in (and a note of it), or None. Null in the file stays None."""
+        self.asked.add(key)
+        if key in self.values:
+            return self.values[key]
+        filled = self.defaults.get(key)
+        if filled is not None and filled is not False:
+            self.note(f"{self.name(key)} is absent: {shown(filled)}, as transformers fills in for {self.values.get('model_type')}")
+        return filled
+
+    def note(self, text: str) -> None:
+        """Write down what was assumed, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def name(self, key: str) -> str:
+        """The file's own name of `key`."""
+        return self.spelled.get(key, key)
 
     def refusal(self, key: str, problem: str) -> BadInput:
         """The error for `key`, to be raised by the caller."""
-        return BadInput(f"{self.where}: {self.spelled.get(key, key)}: {problem}")
+        return BadInput(f"{self.where}: {self.name(key)}: {problem}")
 
-    def whole(self, key: str, most: int, least: int = 1) -> int:
+    def whole(self, key: str, most: int = MOST_WIDTH, least: int = 1) -> int:
         """The whole number at `key`, between `least` and `most`. Raises BadInput naming the key."""
-        if key not in self.values:
+        value = self.get(key)
+        if value is None and key not in self.values:
             raise self.refusal(key, "missing, and nothing is assumed for it")
-        value = self.values[key]
+        return self.checked(key, value, most, least)
+
+    def maybe(self, key: str, most: int = MOST_WIDTH, least: int = 1) -> int | None:
+        """The whole number at `key`, None where there is none. Raises BadInput naming the key."""
+        value = self.get(key)
+        return None if value is None else self.checked(key, value, most, least)
+
+    def checked(self, key: str, value: object, most: int = MOST_WIDTH, least: int = 1) -> int:
+        """`value` as a whole number between `least` and `most`. Raises BadInput naming `key`."""
         if isinstance(value, bool) or not isinstance(value, int):
             raise self.refusal(key, f"must be a whole number, not {shown(value)}")
         if not least <= value <= most:
             raise self.refusal(key, f"must be from {least:,} to {most:,}, not {shown(value)}")
         return value
 
+    def flag(self, key: str) -> bool:
+        """The switch at `key`, off where absent. Raises BadInput naming the key."""
+        value = self.get(key)
+        if value is None or isinstance(value, bool):
+            return bool(value)
+        raise self.refusal(key, f"must be true or false, not {shown(value)}")
+
     def text(self, key: str) -> str:
         """The text at `key`. Raises BadInput naming the key."""
-        value = self.values.get(key)
+        value = self.get(key)
         if not isinstance(value, str) or not value or len(value) > 200 or not value.isprintable():
             raise self.refusal(key, f"must be a short text, not {shown(value)}")
         return value
+
+    def listing(self, key: str, length: int | None = None) -> list[Any]:
+        """The list at `key`, of `length` entries where that is given. Raises BadInput naming the key."""
+        value = self.get(key)
+        if not isinstance(value, (list, tuple)):
+            raise self.refusal(key, f"must be a list, not {shown(value)}")
+        if length is not None and len(value) != length:
+            raise self.refusal(key, f"must have one entry for each of the {length} layers, it has {len(value):,}")
+        if len(value) > MOST_LAYERS:
+            raise self.refusal(key, f"has {len(value):,} entries, more than {MOST_LAYERS:,}")
+        return list(value)
+
+    def wholes(self, key: str, length: int | None = None, most: int = MOST_WIDTH, least: int = 0) -> list[int]:
+        """The list of whole numbers at `key`. Raises BadInput naming the key."""
+        return [self.checked(key, each, most, least) for each in self.listing(key, length)]
+
+    def mapping(self, key: str) -> Mapping[str, Any]:
+        """The mapping at `key`, empty where absent. Raises BadInput naming the key."""
+        value = self.get(key)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise self.refusal(key, f"must be a mapping, not {shown(value)}")
+        return value
+
+    def inside(self, key: str) -> Keys:
+        """The nested configuration at `key`, messages prefixed by it. Its notes and questions are this one's. Raises BadInput."""
+        nested = self.mapping(key)
+        return replace(self, values=nested, spelled={name: f"{self.name(key)}.{name}" for name in nested}, defaults={})
+
+    def with_values(self, values: Mapping[str, Any]) -> Keys:
+        """The same file with some values replaced."""
+        return replace(self, values={**self.values, **values})
 
 
 def shown(value: object) -> str:

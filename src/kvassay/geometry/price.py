@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
+from math import ceil
 
 from kvassay.errors import BadInput
 from kvassay.formats import NATIVE, law
+from kvassay.geometry.storage import PLAIN_STORAGE, Storage, indexer_scale_bytes
 from kvassay.records.frontier import Pair
 from kvassay.records.geometry import ByteParts, CacheBytes, Geometry, Layer
 
@@ -37,12 +40,16 @@ def priced(
     return with_price(bare, native_pairs(bare), context_tokens)
 
 
-def with_price(geometry: Geometry, pairs: Sequence[Pair], context_tokens: int) -> Geometry:
-    """The same layers priced with other formats (`pairs` in the order of the owners) or at another context."""
-    parts = request_parts(geometry, pairs, context_tokens)
-    priced_bytes = cache_bytes(geometry, pairs)
-    total = parts.payload + parts.scales + parts.padding + priced_bytes.fixed_per_request
-    return geometry.model_copy(update={"bytes": priced_bytes, "context_tokens": context_tokens, "total_bytes": total, "parts": parts})
+def with_price(geometry: Geometry, pairs: Sequence[Pair], context_tokens: int, storage: Storage = PLAIN_STORAGE) -> Geometry:
+    """The same layers priced with other formats (`pairs` in the order of the owners), at another context, or laid out otherwise."""
+    parts = request_parts(geometry, pairs, context_tokens, storage)
+    update = {
+        "bytes": cache_bytes(geometry, pairs, storage),
+        "context_tokens": context_tokens,
+        "total_bytes": parts.payload + parts.scales + parts.padding,
+        "parts": parts,
+    }
+    return geometry.model_copy(update=update)
 
 
 def native_pairs(geometry: Geometry) -> tuple[Pair, ...]:
@@ -51,10 +58,25 @@ def native_pairs(geometry: Geometry) -> tuple[Pair, ...]:
 
 
 def layer_bytes_per_token(layer: Layer, pair: Pair, native_dtype: str) -> int:
-    """Bytes one token takes in one owner layer, K and V together, scales included."""
-    k_row = law(pair.k, native_dtype).row_bytes(layer.k_dim)
-    v_row = law(pair.v, native_dtype).row_bytes(layer.v_dim)
-    return layer.kv_heads * (k_row + v_row)
+    """Bytes of one row of one cache, K and V of all heads, scales included: one token, unless rows stand for several."""
+    return sum(_row_parts(layer, pair, native_dtype))
+
+
+def allocated_row_bytes(layer: Layer, pair: Pair, native_dtype: str, storage: Storage) -> int:
+    """Bytes of one row as an engine allocates it, heads padded."""
+    widths = {"k_dim": storage.allocated_width(layer.k_dim), "v_dim": storage.allocated_width(layer.v_dim)}
+    return layer_bytes_per_token(layer.model_copy(update=widths), pair, native_dtype)
+
+
+def _row_parts(layer: Layer, pair: Pair, native_dtype: str) -> tuple[int, int]:
+    """Bytes of elements and of scales in one row."""
+    payload = scales = 0
+    for name, width in ((pair.k, layer.k_dim), (pair.v, layer.v_dim)):
+        if width:
+            its = law(name, native_dtype)
+            payload += layer.kv_heads * its.payload_bytes(width)
+            scales += layer.kv_heads * its.row_scale_bytes(width)
+    return payload, scales
 
 
 def bytes_per_token(geometry: Geometry, pairs: Sequence[Pair]) -> int:
@@ -72,28 +94,50 @@ def cached_elements(geometry: Geometry) -> int:
     return sum(layer.kv_heads * (layer.k_dim + layer.v_dim) for layer in geometry.owners)
 
 
-def cache_bytes(geometry: Geometry, pairs: Sequence[Pair]) -> CacheBytes:
-    """Growth, all-tokens, window and fixed bytes of one request with these formats."""
-    growth = window = every = 0
+def cache_bytes(geometry: Geometry, pairs: Sequence[Pair], storage: Storage = PLAIN_STORAGE) -> CacheBytes:
+    """Growth, all-tokens, window, fixed and indexer bytes of one request with these formats, nothing padded."""
+    growth = every = indexer = Fraction(0)
+    window = 0
+    fixed = sum(state.bytes for layer in geometry.layers for state in layer.states)
+    with_own_tokens = {layer.index for layer in geometry.owners if layer.encoder_tokens is None}
     for layer, pair in zip_owners(geometry, pairs):
-        per_token = layer_bytes_per_token(layer, pair, geometry.native_dtype)
+        row = layer_bytes_per_token(layer, pair, geometry.native_dtype)
+        per_token = Fraction(row, layer.tokens_per_entry)
+        if layer.encoder_tokens is not None:
+            fixed += row * layer.encoder_tokens
+            every += 0 if layer.index in with_own_tokens else per_token
+            continue
         every += per_token
-        if layer.window is None:
+        if layer.window is None or storage.windows == "full":
             growth += per_token
         else:
-            window += per_token * layer.window
-    return CacheBytes(growth_per_token=growth, all_tokens_per_token=every, window_bytes=window, fixed_per_request=0)
+            window += row * layer.window
+        indexer += Fraction(_indexer_row_bytes(layer), layer.tokens_per_entry)
+    return CacheBytes(
+        growth_per_token=ceil(growth),
+        all_tokens_per_token=ceil(every),
+        window_bytes=window,
+        fixed_per_request=fixed,
+        indexer_per_token=ceil(indexer),
+    )
 
 
-def request_parts(geometry: Geometry, pairs: Sequence[Pair], context_tokens: int) -> ByteParts:
-    """Bytes of one request of `context_tokens` tokens, split into elements and scales; no padding."""
-    payload = scales = 0
+def request_parts(geometry: Geometry, pairs: Sequence[Pair], context_tokens: int, storage: Storage = PLAIN_STORAGE) -> ByteParts:
+    """Bytes of one request of `context_tokens` tokens: elements and fixed states, scales, and what heads and blocks are padded by."""
+    payload = sum(state.bytes for layer in geometry.layers for state in layer.states)
+    scales = padding = 0
     for layer, pair in zip_owners(geometry, pairs):
-        tokens = context_tokens if layer.window is None else min(context_tokens, layer.window)
-        k, v = law(pair.k, geometry.native_dtype), law(pair.v, geometry.native_dtype)
-        payload += tokens * layer.kv_heads * (k.payload_bytes(layer.k_dim) + v.payload_bytes(layer.v_dim))
-        scales += tokens * layer.kv_heads * (k.row_scale_bytes(layer.k_dim) + v.row_scale_bytes(layer.v_dim))
-    return ByteParts(payload=payload, scales=scales, padding=0)
+        rows, allocated_rows = storage.rows(layer, context_tokens), storage.allocated_rows(layer, context_tokens)
+        elements, its_scales = _row_parts(layer, pair, geometry.native_dtype)
+        payload += rows * (elements + layer.indexer_dim)
+        scales += rows * (its_scales + indexer_scale_bytes(layer))
+        allocated = allocated_row_bytes(layer, pair, geometry.native_dtype, storage) + _indexer_row_bytes(layer)
+        padding += allocated_rows * allocated - rows * (elements + its_scales + _indexer_row_bytes(layer))
+    return ByteParts(payload=payload, scales=scales, padding=padding)
+
+
+def _indexer_row_bytes(layer: Layer) -> int:
+    return layer.indexer_dim + indexer_scale_bytes(layer)
 
 
 def zip_owners(geometry: Geometry, pairs: Sequence[Pair]) -> list[tuple[Layer, Pair]]:
@@ -103,6 +147,7 @@ def zip_owners(geometry: Geometry, pairs: Sequence[Pair]) -> list[tuple[Layer, P
         raise BadInput(f"map has {len(pairs)} layers, the model has {len(owners)} layers that own a cache")
     for layer, pair in zip(owners, pairs, strict=True):
         for name, dim in ((pair.k, layer.k_dim), (pair.v, layer.v_dim)):
-            if why := law(name, geometry.native_dtype).why_illegal(dim):
+            its = law(name, geometry.native_dtype)
+            if dim and (why := its.why_illegal(dim)):
                 raise BadInput(f"layer {layer.index}: {why}")
     return list(zip(owners, pairs, strict=True))

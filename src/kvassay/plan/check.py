@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kvassay.capabilities import CAPABILITIES
+from kvassay.capabilities.layouts import why_layout_unserved
 from kvassay.errors import BadInput
 from kvassay.formats import law
 from kvassay.geometry.config import read_geometry
@@ -61,6 +62,8 @@ def model_problems(plan: Plan, geometry: Geometry | None = None) -> list[Problem
             return [Problem(("model",), str(error))]
     if geometry is None:
         return []
+    if why := why_layout_unserved(geometry):
+        return [Problem(("model",), why)]
     problems = [*_format_problems(plan, geometry), *_length_problems(plan, geometry), *_memory_problems(plan, geometry)]
     if not problems:
         try:

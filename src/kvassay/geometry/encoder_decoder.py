@@ -1,0 +1,90 @@
+"""Encoder-decoders: each decoder layer keeps its own tokens, and once per request K and V of the encoder's rows."""
+
+from __future__ import annotations
+
+from kvassay.geometry.keys import MOST_HEADS, MOST_LAYERS, MOST_TOKENS, MOST_WIDTH, Keys
+from kvassay.geometry.kinds import kinds_of, last_of_every, same
+from kvassay.geometry.language_model import LanguageModel
+from kvassay.records.geometry import Layer
+
+LAYERS = ("decoder_layers", "num_decoder_layers", "decoder_num_hidden_layers", "num_hidden_layers", "num_layers")
+HEADS = ("decoder_attention_heads", "num_decoder_attention_heads", "decoder_num_attention_heads", "num_attention_heads", "num_heads")
+KV_HEADS = ("decoder_num_key_value_heads", "num_key_value_heads")
+WIDTHS = ("d_model", "hidden_size")
+HEAD_DIMS = ("d_kv", "head_dim")
+ENCODER_TOKENS = ("max_source_positions", "max_encoder_position_embeddings", "n_positions", "max_position_embeddings")
+
+
+def is_encoder_decoder(model: LanguageModel) -> bool:
+    """Whether the decoder also attends to an encoder's rows in every layer."""
+    return any(keys.get("is_encoder_decoder") is True for keys in (model.keys, *model.outer)) or any(
+        keys.has("encoder") and keys.has("decoder") for keys in model.outer
+    )
+
+
+def encoder_decoder_layers(model: LanguageModel, encoder_tokens: int | None) -> tuple[Layer, ...]:
+    """A self and a cross cache per decoder layer. Raises BadInput naming the key, --encoder-tokens when nothing bounds the encoder."""
+    keys = model.keys
+    layers = _of(keys, LAYERS, MOST_LAYERS)
+    heads = _of(keys, HEADS, MOST_HEADS)
+    kv_heads = _of(keys, KV_HEADS, MOST_HEADS, heads)
+    if heads % kv_heads:
+        raise keys.refusal("num_key_value_heads", f"{kv_heads} does not divide the decoder's {heads} heads")
+    head_dim = _head_dim(keys, heads)
+    rows = encoder_tokens if encoder_tokens is not None else _encoder_tokens(model)
+    rule = last_of_every(2) if keys.model_type in ("t5_gemma_module", "t5gemma_decoder") else same("full")
+    kinds = kinds_of(keys, layers, rule)
+    made = []
+    for index, kind in enumerate(kinds):
+        window = keys.whole("sliding_window", MOST_TOKENS) if kind == "sliding" else None
+        own = Layer(
+            index=index,
+            kind="sliding" if window else "full",
+            owner=True,
+            reads_from=None,
+            kv_heads=kv_heads,
+            k_dim=head_dim,
+            v_dim=head_dim,
+            window=window,
+            module=f"model.decoder.layers.{index}.self_attn",
+        )
+        cross = {"kind": "cross", "window": None, "encoder_tokens": rows, "module": f"model.decoder.layers.{index}.encoder_attn"}
+        made += [own, own.model_copy(update=cross)]
+    return tuple(made)
+
+
+def _of(keys: Keys, names: tuple[str, ...], most: int, otherwise: int | None = None) -> int:
+    """The whole number under the first name that the file has, then what the class fills in. Raises BadInput."""
+    for name in names:
+        if keys.has(name):
+            return keys.whole(name, most)
+    for name in names:
+        if keys.get(name) is not None:
+            return keys.whole(name, most)
+    if otherwise is not None:
+        return otherwise
+    raise keys.refusal(names[0], "missing, and nothing is assumed for it")
+
+
+def _head_dim(keys: Keys, heads: int) -> int:
+    for name in HEAD_DIMS:
+        if keys.get(name) is not None:
+            return keys.whole(name, MOST_HEADS)
+    width = _of(keys, WIDTHS, MOST_WIDTH)
+    if width % heads:
+        raise keys.refusal("d_model", f"{width} is not a multiple of the decoder's {heads} heads")
+    return width // heads
+
+
+def _encoder_tokens(model: LanguageModel) -> int:
+    for keys in (model.keys, *model.outer):
+        holders = [keys, *([keys.inside("encoder")] if isinstance(keys.values.get("encoder"), dict) else [])]
+        for holder in reversed(holders):
+            for name in ENCODER_TOKENS:
+                if holder.has(name) or holder.defaults.get(name) is not None:
+                    rows = holder.whole(name, MOST_TOKENS)
+                    model.keys.note(f"encoder tokens: {rows:,}, from {holder.name(name)}")
+                    return rows
+    raise model.keys.refusal(
+        "max_source_positions", "missing: how many rows the cross cache keeps is not in the file; give --encoder-tokens"
+    )

@@ -1,0 +1,52 @@
+"""Multi-head latent attention: one latent in place of K and V, and the indexer that some models keep beside it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kvassay.geometry.attention import Shape
+from kvassay.geometry.keys import MOST_HEADS, MOST_LAYERS, MOST_WIDTH, Keys, shown
+
+Latent = Literal["latent", "expanded"]
+
+
+def has_latent(keys: Keys) -> bool:
+    """Whether the model projects K and V from one compressed latent."""
+    return keys.get("kv_lora_rank") is not None
+
+
+def latent_shape(keys: Keys, storage: Latent) -> Shape:
+    """What an engine stores per token: the latent with its rotary part, once; or all heads, which some engines expand it to."""
+    rank, rope = keys.whole("kv_lora_rank", MOST_WIDTH), keys.whole("qk_rope_head_dim", MOST_HEADS, least=0)
+    if storage == "latent":
+        return Shape(1, rank + rope, 0)
+    nope, v_dim = keys.whole("qk_nope_head_dim", MOST_HEADS, least=0), keys.whole("v_head_dim", MOST_HEADS)
+    return Shape(keys.whole("num_attention_heads", MOST_HEADS), nope + rope, v_dim)
+
+
+def indexer_dims(keys: Keys, layers: int) -> list[int]:
+    """Elements of the indexer's key per layer; 0 where a layer has none or reads another's. Raises BadInput."""
+    if not keys.has("index_topk") and not keys.has("index_head_dim"):
+        return [0] * layers
+    width = keys.whole("index_head_dim", MOST_HEADS)
+    return [width if own else 0 for own in _own_indexers(keys, layers)]
+
+
+def _own_indexers(keys: Keys, layers: int) -> list[bool]:
+    if keys.has("indexer_types"):
+        kinds = keys.listing("indexer_types", layers)
+    elif keys.has("index_topk_pattern"):
+        pattern = keys.get("index_topk_pattern")
+        kinds = [
+            {"F": "full", "S": "shared"}.get(letter, letter) for letter in (pattern if isinstance(pattern, (str, list)) else [pattern])
+        ]
+        if len(kinds) != layers:
+            raise keys.refusal("index_topk_pattern", f"must name each of the {layers} layers, it has {len(kinds):,}")
+    else:
+        period, first = keys.maybe("index_topk_freq", MOST_LAYERS) or 1, keys.maybe("index_skip_topk_offset", MOST_LAYERS, least=0)
+        offset = 2 if first is None else first
+        return [max(index - offset + 1, 0) % period == 0 for index in range(layers)]
+    for index, kind in enumerate(kinds):
+        if kind not in ("full", "shared"):
+            raise keys.refusal("indexer_types", f"layer {index} is {shown(kind)}; known: full, shared")
+    return [kind == "full" for kind in kinds]

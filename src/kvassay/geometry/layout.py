@@ -1,0 +1,180 @@
+"""From a language model's keys to its layers: kinds, shapes, sharing, states and indexers put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kvassay.geometry import kinds as kind_rules
+from kvassay.geometry import states
+from kvassay.geometry.attention import Shape, by_blocks, layer_keys
+from kvassay.geometry.cross import cross_layers
+from kvassay.geometry.encoder_decoder import encoder_decoder_layers, is_encoder_decoder
+from kvassay.geometry.families import FAMILIES, Family, kimi_kinds, nemotron_h_kinds
+from kvassay.geometry.keys import MOST_TOKENS, MOST_WIDTH, Keys
+from kvassay.geometry.kinds import Kind, KindRule, kinds_of, layer_count
+from kvassay.geometry.language_model import LanguageModel
+from kvassay.geometry.latent import Latent, has_latent, indexer_dims, latent_shape
+from kvassay.geometry.sharing import readers_of
+from kvassay.geometry.unread import refuse_unread
+from kvassay.records.geometry import Layer, LayerKind, State
+
+LAYER_KINDS: dict[Kind, LayerKind] = {"sliding": "sliding", "hybrid_sliding": "sliding", "chunked": "chunked"}
+WINDOWS = ("sliding", "hybrid_sliding", "chunked")
+KEEPS_STATE = ("recurrent", "hybrid", "hybrid_sliding")
+COMPRESSION = {"compressed": "compressed_sparse_attention", "heavily_compressed": "heavily_compressed_attention"}
+COMPRESSION_BY_DEFAULT = {"compressed": 4, "heavily_compressed": 128}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a configuration leaves to whoever serves it. encoder_tokens: rows of cross caches, None for the configuration's own limit."""
+
+    mla: Latent = "latent"
+    encoder_tokens: int | None = None
+
+
+def read_layers(model: LanguageModel, dtype: str, choice: Choice) -> tuple[Layer, ...]:
+    """Every cache of the model, in the order of its layers. Raises BadInput naming the key."""
+    keys = model.keys
+    if is_encoder_decoder(model):
+        return encoder_decoder_layers(model, choice.encoder_tokens)
+    family = FAMILIES.get(keys.model_type)
+    if family is None:
+        keys.note(
+            f"model_type {keys.model_type} is not known here: standard layout assumed"
+            if keys.has("model_type")
+            else "model_type is absent: standard layout assumed"
+        )
+        family = _by_its_keys(keys)
+    layers = layer_count(keys) * (2 if keys.model_type == "longcat_flash" else 1)
+    if keys.has("cross_attention_layers"):
+        own = cross_layers(model, layers, choice.encoder_tokens)
+    else:
+        own = _layers(replace(keys, values={**keys.values, "num_hidden_layers": layers}), layers, family, dtype, choice)
+    if keys.model_type not in FAMILIES:
+        refuse_unread(keys)
+    prefix = "model.language_model." if model.outer else "model."
+    return tuple(
+        layer.model_copy(update={"module": prefix + layer.module.removeprefix("model.")}) if model.outer else layer for layer in own
+    )
+
+
+def _by_its_keys(keys: Keys) -> Family:
+    """The family that the keys of an unknown model_type speak of; plain attention where they speak of none."""
+    rule: KindRule = kind_rules.all_full
+    shape = Family().shape
+    if keys.has("block_configs"):
+        shape = by_blocks
+    if keys.has("hybrid_override_pattern"):
+        rule = nemotron_h_kinds
+    elif keys.has("linear_attn_config"):
+        rule = kimi_kinds
+    elif keys.has("attn_layer_period"):
+        rule = kind_rules.offset_of_every("attn_layer_period", "attn_layer_offset")
+    elif keys.has("full_attention_interval"):
+        rule = kind_rules.last_of_every("full_attention_interval", near="recurrent")
+    elif keys.has("index_topk"):
+        rule = kind_rules.same("indexed")
+    elif kind_rules.window_on(keys) and isinstance(keys.get("sliding_window_pattern"), int):
+        rule = kind_rules.last_of_every("sliding_window_pattern")
+    elif kind_rules.window_on(keys) and keys.has("max_window_layers"):
+        rule = kind_rules.window_after
+    elif kind_rules.window_on(keys) and not any(keys.has(key) for key in kind_rules.LISTS):
+        raise keys.refusal("sliding_window", "set, but no key says which layers keep a window; add layer_types, or null for none")
+    return Family(kinds=rule, shape=shape, state=states.by_keys(keys))
+
+
+def _layers(keys: Keys, layers: int, family: Family, dtype: str, choice: Choice) -> list[Layer]:
+    kinds = kinds_of(keys, layers, family.kinds)
+    readers = readers_of(keys, kinds)
+    latent = has_latent(keys)
+    indexers = indexer_dims(keys, layers) if "indexed" in kinds or latent else [0] * layers
+    kept = _states(keys, kinds, family, dtype)
+    made: list[Layer] = []
+    for index, kind in enumerate(kinds):
+        its = layer_keys(keys, index)
+        if kind not in ("recurrent", "none"):
+            shape = latent_shape(its, choice.mla) if latent else family.shape(its, index, kind)
+            if kind in COMPRESSION or (kind == "sliding" and keys.model_type == "deepseek_v4"):
+                made += _compressed(its, index, kind, shape, family, dtype)
+                continue
+            window = _window(its, index, kind, family)
+            if window is None and kind in WINDOWS:
+                kind = "hybrid" if kind == "hybrid_sliding" else "full"
+            made.append(
+                _attention(
+                    index, "mla" if latent else LAYER_KINDS.get(kind, "full"), shape, window, family, readers[index], indexers[index]
+                )
+            )
+        if kind in KEEPS_STATE:
+            made.append(_without_cache(index, "recurrent", family.state_module, kept))
+        elif kind == "none":
+            made.append(_without_cache(index, "none", family.module, ()))
+    return made
+
+
+def _window(keys: Keys, index: int, kind: Kind, family: Family) -> int | None:
+    """Tokens that a windowed layer keeps, None where it never drops one. Raises BadInput when it does not say."""
+    if kind not in WINDOWS:
+        return None
+    if keys.get(family.window) is None:
+        raise keys.refusal(family.window, f"missing, but layer {index} keeps a window")
+    window = keys.whole(family.window, MOST_TOKENS)
+    longest = keys.maybe("max_position_embeddings", MOST_TOKENS) if keys.has("max_position_embeddings") else None
+    if longest is None or window < longest:
+        return window
+    keys.note(f"{keys.name(family.window)} {window:,} is not shorter than the longest context of {longest:,} tokens: nothing is dropped")
+    return None
+
+
+def _states(keys: Keys, kinds: Sequence[Kind], family: Family, dtype: str) -> tuple[State, ...]:
+    if not any(kind in KEEPS_STATE for kind in kinds):
+        return ()
+    rule = family.state or states.by_keys(keys)
+    if rule is None:
+        key = next((key for key in kind_rules.LISTS if keys.has(key)), "layer_types")
+        raise keys.refusal(key, f"names recurrent layers, and what model_type {keys.model_type} keeps in them is not known here")
+    return rule(keys, dtype)
+
+
+def _attention(
+    index: int, kind: LayerKind, shape: Shape, window: int | None, family: Family, reads_from: int | None, indexer: int
+) -> Layer:
+    if shape.kv_heads == 0:
+        return _without_cache(index, "none", family.module, ())
+    return Layer(
+        index=index,
+        kind=kind,
+        owner=reads_from is None,
+        reads_from=reads_from,
+        kv_heads=shape.kv_heads,
+        k_dim=shape.k_dim,
+        v_dim=shape.v_dim,
+        window=window,
+        module=family.module.format(index),
+        indexer_dim=indexer,
+    )
+
+
+def _compressed(keys: Keys, index: int, kind: Kind, shape: Shape, family: Family, dtype: str) -> list[Layer]:
+    """DeepSeek V4: K serves as V. A window of it, beside one row for every `ratio` tokens and the open window of the compressor."""
+    near = _attention(index, "sliding", Shape(shape.kv_heads, shape.k_dim, 0), keys.whole("sliding_window", MOST_TOKENS), family, None, 0)
+    if kind == "sliding":
+        return [near]
+    rates = keys.inside("compress_rates")
+    ratio = rates.maybe(COMPRESSION[kind], MOST_WIDTH, least=2) or COMPRESSION_BY_DEFAULT[kind]
+    overlapping = kind == "compressed"
+    indexer = keys.whole("index_head_dim") if overlapping else 0
+    # K and gate of the open window; overlapping windows are twice as wide and carry half of the last one.
+    rows = 2 * ((ratio - 1) * 2 + 1) if overlapping else 2 * (ratio - 1)
+    buffers = State(name="compressor", parts=1, elements_per_part=rows * (shape.k_dim + indexer), dtype=dtype)
+    far = near.model_copy(update={"kind": "full", "window": None, "tokens_per_entry": ratio, "indexer_dim": indexer, "states": (buffers,)})
+    return [near, far]
+
+
+def _without_cache(index: int, kind: LayerKind, module: str, kept: tuple[State, ...]) -> Layer:
+    bare = Layer(
+        index=index, kind=kind, owner=False, reads_from=None, kv_heads=0, k_dim=0, v_dim=0, window=None, module=module.format(index)
+    )
+    return bare.model_copy(update={"states": kept})

@@ -1,0 +1,71 @@
+"""One name per fact: the spellings that configurations use, brought to the names of transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kvassay.geometry.class_defaults import class_defaults
+from kvassay.geometry.keys import Keys, shown
+
+# Older and other spellings of the same fact.
+SPELLINGS: dict[str, tuple[str, ...]] = {
+    "num_hidden_layers": ("n_layer", "n_layers", "num_layers", "num_transformer_layers"),
+    "hidden_size": ("n_embd", "n_embed", "d_model", "emb_dim", "model_dim"),
+    "num_attention_heads": ("n_head", "n_heads", "num_heads", "attention_heads"),
+    "num_key_value_heads": ("num_kv_heads", "n_head_kv", "n_kv_heads", "num_attention_groups", "multi_query_group_num"),
+    "head_dim": ("attention_head_dim", "attention_head_size", "d_head", "dim_head", "d_kv"),
+    "max_position_embeddings": ("n_positions", "max_seq_len", "max_sequence_length", "seq_length", "n_ctx", "model_max_length"),
+}
+# Facts on which the layout hangs: two spellings may not differ. A context length is only a limit.
+LAYOUT_FACTS = frozenset(SPELLINGS) - {"max_position_embeddings"}
+# Types whose key of such a name says something else.
+NOT_A_SPELLING = {
+    "mamba2": {"num_attention_heads", "head_dim"},
+    "dbrx": {"num_key_value_heads"},
+    "openelm": {"num_attention_heads"},
+    "chatglm": {"num_key_value_heads"},
+}
+NAMES_OF_ENCODER_DECODERS = frozenset({"num_hidden_layers", "num_attention_heads"})
+
+
+def keys_of(values: Mapping[str, Any], where: str, *, nested_in: str = "", model_type: str | None = None) -> Keys:
+    """Keys of one configuration object under one name each, with what transformers fills in for its type.
+
+    nested_in: the key under which the object stands. model_type: what its holder makes of it where it names none itself.
+    A class writes all of its own keys at the top, and inside another one only what differs from its defaults: so the size of a model
+    is filled in for a nested object and never for a top one. Raises BadInput for two spellings with different values.
+    """
+    prefix = f"{nested_in}." if nested_in else ""
+    merged = dict(values)
+    if model_type is not None and merged.get("model_type") is None:
+        merged["model_type"] = model_type
+    spelled = {key: prefix + key for key in values} if prefix else {}
+    keys = Keys(merged, where, spelled)
+    row = class_defaults(keys.model_type)
+    # An encoder-decoder's canonical names are the encoder's; its own readers ask by the decoder's names.
+    skipped = NOT_A_SPELLING.get(keys.model_type, set()) | (
+        NAMES_OF_ENCODER_DECODERS if merged.get("is_encoder_decoder", row.values.get("is_encoder_decoder")) is True else set()
+    )
+    defaults = dict(row.values)
+    for fact in {**SPELLINGS, **row.names}:
+        if fact in skipped:
+            continue
+        others = (row.names.get(fact), *SPELLINGS.get(fact, ()))
+        found = {name: merged[name] for name in (fact, *others) if name is not None and merged.get(name) is not None}
+        if not found:
+            if (own := row.names.get(fact)) in defaults:
+                defaults.setdefault(fact, defaults[own])
+                spelled.setdefault(fact, prefix + str(own))
+            continue
+        name, value = next(iter(found.items()))
+        for other, its in found.items():
+            if its != value and fact in LAYOUT_FACTS:
+                raise keys.refusal(name, f"{shown(value)} contradicts {prefix}{other} {shown(its)}")
+        merged[fact] = value
+        spelled[fact] = prefix + name
+    if not nested_in:
+        for fact in ("num_hidden_layers", "hidden_size", "num_attention_heads"):
+            defaults.pop(fact, None)
+            defaults.pop(row.names.get(fact, fact), None)
+    return Keys(merged, where, spelled, defaults, row.known)
