@@ -2,8 +2,9 @@
 
     python -m oracle.class_defaults
 
-Per model_type: `names` (attribute -> the key that a config.json holds), `defaults` (only what the geometry readers ask for), and
-`text` (the nested key of the language model, and its model_type). A test compares the file with the installed library.
+Per model_type: `names` (attribute -> the key that a config.json holds), `defaults` (only what the geometry readers ask for), `own` (the
+class's keys that speak of a layout), and `text` (the nested key of the language model, and its model_type). A test compares the file
+with the installed library.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import logging
 import warnings
 from pathlib import Path
 from typing import Any
+
+from kvassay.geometry.unread import speaks_of
 
 TABLE = Path(__file__).parent.parent / "src" / "kvassay" / "geometry" / "class_defaults.json"
 
@@ -72,7 +75,8 @@ def _row(config_class: Any) -> dict[str, Any]:
         and isinstance(field.default, (int, float, str, tuple, list))
         and (field.default is not False or field.name in SWITCHES)
     }
-    row: dict[str, Any] = {"names": names, "defaults": defaults}
+    own = sorted(field.name for field in dataclasses.fields(config_class) if speaks_of(field.name))
+    row: dict[str, Any] = {"names": names, "defaults": defaults, "own": own}
     if text := _text(config_class):
         row["text"] = text
     return {key: value for key, value in row.items() if value}

@@ -20,7 +20,7 @@ def without(values, *keys):
 HYBRID = config("nemotron_h", 4, 1024, 8, 4, head_dim=128, hybrid_override_pattern="M-M*", mamba_num_heads=16, mamba_head_dim=64, ssm_state_size=64, n_groups=8, conv_kernel=4)  # fmt: skip
 LATENT = config("deepseek_v3", 4, 1024, 8, 8, kv_lora_rank=512, qk_rope_head_dim=64, qk_nope_head_dim=128, v_head_dim=128)
 DELTA = config("qwen3_next", 4, 1024, 8, 2, head_dim=128, full_attention_interval=4, linear_num_key_heads=4, linear_num_value_heads=8, linear_key_head_dim=128, linear_value_head_dim=128, linear_conv_kernel_dim=4)  # fmt: skip
-SHARED = config("gemma3n_text", 10, 2048, 8, 2, head_dim=256, sliding_window=512, layer_types=([SLIDING] * 4 + [FULL]) * 2, num_kv_shared_layers=5)
+SHARED = config("gemma3n_text", 10, 2048, 8, 2, head_dim=256, sliding_window=512, layer_types=([SLIDING] * 4 + [FULL]) * 2, num_kv_shared_layers=5)  # fmt: skip
 STRANGER = config("a_model_of_next_year", 4, 1024, 8, 4)
 NAS_BLOCK = {"attention": {"n_heads_in_group": 2, "no_op": False}, "ffn": {"ffn_mult": 1.0}}
 MULTI_QUERY = config("gpt_bigcode", 4, 1024, 8)

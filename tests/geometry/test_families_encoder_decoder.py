@@ -20,7 +20,7 @@ def whisper(layers, heads, d_model):
 
 
 def t5(layers, heads, d_model, **more):
-    return twin("t5", d_model=d_model, d_kv=64, num_heads=heads, num_layers=layers, d_ff=2048, relative_attention_num_buckets=32, n_positions=512, **more)
+    return twin("t5", d_model=d_model, d_kv=64, num_heads=heads, num_layers=layers, d_ff=2048, relative_attention_num_buckets=32, **more)
 
 
 def crossing(name, values, layers, each, tokens, **options):
@@ -64,6 +64,18 @@ def test_decoder_layers_have_a_self_and_a_cross_entry(tmp_path):
     assert geometry.layers[1].encoder_tokens == 1500
 
 
+def test_decoder_length_is_the_context(tmp_path):
+    geometry = read_config(tmp_path, whisper(4, 6, 384))
+    assert (geometry.max_position_embeddings, geometry.context_tokens) == (448, 448)
+
+
+def test_image_rows_come_from_the_vision_part(tmp_path):
+    """One image of 4 tiles of 40 × 40 patches and a class token each: 4 * (40 * 40 + 1) = 6,404 rows, and said."""
+    geometry = read_config(tmp_path, LLAMA_VISION_11B, 10)
+    assert geometry.bytes.fixed_per_request == 8 * 4096 * 6404
+    assert any("6,404" in note for note in geometry.assumptions)
+
+
 def test_cross_layers_of_a_vision_model_keep_no_text(tmp_path):
     geometry = assert_family(tmp_path, VISION[0])
     assert [layer.index for layer in geometry.layers if layer.kind == "cross"] == CROSS_LAYERS
@@ -73,7 +85,7 @@ def test_cross_layers_of_a_vision_model_keep_no_text(tmp_path):
 def test_relative_positions_leave_the_encoder_length_open(tmp_path):
     """T5 states no longest input: a number is asked for, never assumed."""
     with pytest.raises(BadInput, match="encoder"):
-        read_config(tmp_path, t5(12, 12, 768, n_positions=None))
+        read_config(tmp_path, t5(12, 12, 768))
 
 
 def test_an_encoder_alone_keeps_no_cache(tmp_path):

@@ -4,10 +4,10 @@ import pytest
 
 from support.families import Family, assert_family, config, nested, read_config
 
-DEEPSEEK = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128, "q_lora_rank": 1536, "n_routed_experts": 160}
+DEEPSEEK = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128, "q_lora_rank": 1536, "n_routed_experts": 160}  # fmt: skip
 GLM_LATENT = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 192, "v_head_dim": 256}
 INDEXER = {"index_head_dim": 128, "index_n_heads": 64, "index_topk": 2048}
-GLM_5_2 = {"index_topk_freq": 4, "index_skip_topk_offset": 3, "index_topk_pattern": None, "index_head_dim": 128, "index_n_heads": 32, "index_topk": 2048}
+GLM_5_2 = {"index_topk_freq": 4, "index_skip_topk_offset": 3, "index_topk_pattern": None, "index_head_dim": 128, "index_n_heads": 32, "index_topk": 2048}  # fmt: skip
 FULL_INDEXERS = [index for index in range(78) if index < 3 or (index - 2) % 4 == 0]
 
 
@@ -36,7 +36,7 @@ FAMILIES = [
 
 @pytest.mark.parametrize("row", FAMILIES, ids=lambda row: row.name)
 def test_family(tmp_path, row):
-    geometry = assert_family(tmp_path, row, known=row.config["model_type"] != "a_type_nobody_knows")
+    geometry = assert_family(tmp_path, row)
     assert {(layer.kv_heads, layer.k_dim, layer.v_dim) for layer in geometry.layers} == {(1, row.growth // 2 // len(geometry.layers), 0)}
 
 
@@ -52,6 +52,15 @@ def test_multi_token_prediction_layer_of_a_latent_model(tmp_path):
     assert geometry.draft is not None
     assert geometry.draft.bytes.growth_per_token == 1152
     assert [layer.kind for layer in geometry.draft.layers] == ["mla"]
+
+
+def test_multi_token_prediction_layer_has_an_indexer_of_its_own(tmp_path):
+    """GLM-5.2: its last layer reads another's, the prediction layer does not."""
+    values = next(row.config for row in FAMILIES if row.name == "GLM-5.2 by frequency") | {"num_nextn_predict_layers": 1}
+    geometry = read_config(tmp_path, values, 10)
+    assert geometry.bytes.indexer_per_token == 21 * 132
+    assert geometry.draft is not None
+    assert (geometry.draft.bytes.growth_per_token, geometry.draft.bytes.indexer_per_token) == (1152, 132)
 
 
 def test_no_multi_token_prediction_layer_where_the_count_is_zero(tmp_path):

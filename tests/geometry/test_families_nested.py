@@ -2,10 +2,10 @@
 
 import pytest
 
-from support.families import Family, assert_family, config, nested
+from support.families import Family, assert_family, config, nested, read_config
 
 LLAMA_DEFAULTS = {"_name_or_path": "lmsys/vicuna-7b-v1.5", "architectures": ["LlamaForCausalLM"], "max_position_embeddings": 4096, "model_type": "llama", "rms_norm_eps": 1e-05, "torch_dtype": "float16", "vocab_size": 32064}  # fmt: skip
-VICUNA_13B = LLAMA_DEFAULTS | {"hidden_size": 5120, "intermediate_size": 13824, "num_attention_heads": 40, "num_hidden_layers": 40, "num_key_value_heads": 40}
+VICUNA_13B = LLAMA_DEFAULTS | {"hidden_size": 5120, "intermediate_size": 13824, "num_attention_heads": 40, "num_hidden_layers": 40, "num_key_value_heads": 40}  # fmt: skip
 GEMMA3_4B = {"hidden_size": 2560, "intermediate_size": 10240, "model_type": "gemma3_text", "num_hidden_layers": 34, "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024}  # fmt: skip
 GEMMA3_27B = {"head_dim": 128, "hidden_size": 5376, "intermediate_size": 21504, "model_type": "gemma3_text", "num_attention_heads": 32, "num_hidden_layers": 62, "num_key_value_heads": 16, "query_pre_attn_scalar": 168, "sliding_window": 1024}  # fmt: skip
 QWEN2_5_7B = {"use_sliding_window": False, "sliding_window": 32768, "max_window_layers": 28}
@@ -35,9 +35,9 @@ FAMILIES = [
     full("Voxtral-Mini", {"model_type": "voxtral", "torch_dtype": "bfloat16", "audio_config": {"num_hidden_layers": 32, "hidden_size": 1280}, "text_config": config("llama", 30, 3072, 32, 8, head_dim=128)}, 30 * 2 * 8 * 128 * 2, 30),
     # DeepSeek-VL2 keeps its language model under language_config; MLA there.
     Family("DeepSeek-VL2", nested("deepseek_vl_v2", config("deepseek_v2", 30, 2560, 32, 32, kv_lora_rank=512, qk_rope_head_dim=64, qk_nope_head_dim=128, v_head_dim=128), key="language_config"), 30 * 576 * 2, {"mla": 30}),
-    # Phi-4-multimodal is flat, and every layer keeps a window longer than its context.
-    Family("Phi-4-multimodal", config("phi4mm", 32, 3072, 24, 8, **PHI4MM), 0, {"sliding": 32}, all_tokens=32 * 2 * 8 * 128 * 2, window=32 * 2 * 8 * 128 * 2 * 262144),
-    Family("Phi-4-multimodal in transformers' words", config("phi4_multimodal", 32, 3072, 24, 8, vision_config={"num_hidden_layers": 27}, audio_config={"num_blocks": 24}, sliding_window=262144), 0, {"sliding": 32}, all_tokens=32 * 2 * 8 * 128 * 2, window=32 * 2 * 8 * 128 * 2 * 262144),
+    # Phi-4-multimodal is flat; its window is longer than its context, so it drops nothing.
+    full("Phi-4-multimodal", config("phi4mm", 32, 3072, 24, 8, **PHI4MM), 32 * 2 * 8 * 128 * 2, 32),
+    full("Phi-4-multimodal in transformers\' words", config("phi4_multimodal", 32, 3072, 24, 8, vision_config={"num_hidden_layers": 27}, audio_config={"num_blocks": 24}, sliding_window=262144), 32 * 2 * 8 * 128 * 2, 32),
 ]  # fmt: skip
 
 
@@ -49,6 +49,4 @@ def test_family(tmp_path, row):
 def test_outer_dtype_stands_for_the_whole(tmp_path):
     """LLaVA says float16 above and the row says nothing below."""
     inner = {key: value for key, value in LLAMA_DEFAULTS.items() if key != "torch_dtype"}
-    from support.families import read_config
-
     assert read_config(tmp_path, nested("llava", inner, torch_dtype="float16")).native_dtype == "float16"

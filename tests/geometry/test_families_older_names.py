@@ -8,7 +8,7 @@ from support.families import BYSTANDERS, Family, assert_family, config, read_con
 
 def older(model_type, **keys):
     """A config.json without the usual names of sizes."""
-    return BYSTANDERS | {"model_type": model_type} | keys
+    return {key: value for key, value in BYSTANDERS.items() if key != "max_position_embeddings"} | {"model_type": model_type} | keys
 
 
 OPENELM_270M = [3] * 5 + [4] * 7 + [5] * 4
@@ -57,6 +57,8 @@ NAS = [
     Family("Llama-3_3-Nemotron-Super-49B", config("nemotron-nas", 80, 8192, 64, block_configs=SUPER_49B, num_key_value_heads=None), 49 * 2 * 8 * 128 * 2, {"full": 49, "none": 31}),
     # Groups of 8, 16 and 32 query heads in one model: 8, 4 and 2 KV heads.
     Family("a small one with mixed groups", config("nemotron-nas", 4, 8192, 64, block_configs=[block(8), block(16), block(None), block(32)]), (8 + 4 + 2) * 2 * 128 * 2, {"full": 3, "none": 1}),
+    # DeciLM-7B lists KV heads per layer under a name of its own (numbers illustrative).
+    Family("DeciLM", config("deci", 32, 4096, 32, num_key_value_heads_per_layer=[4] * 16 + [2] * 12 + [1] * 4), (16 * 4 + 12 * 2 + 4) * 2 * 128 * 2, {"full": 32}),
     # Ultra-253B has 162 blocks; here 80 of them attend (positions and count illustrative).
     Family("162 entries with zeros", config("llama", 162, 16384, 128, [8, 0] * 80 + [0, 0]), 80 * 2 * 8 * 128 * 2, {"full": 80, "none": 82}),
 ]  # fmt: skip
@@ -80,6 +82,12 @@ def test_linear_in_place_of_attention_keeps_nothing(tmp_path):
     assert_family(tmp_path, Family("", values, 2 * 8 * 128 * 2, {"full": 1, "none": 1}))
 
 
+@pytest.mark.parametrize(("row", "longest"), [(FAMILIES[0], 1024), (FAMILIES[2], 2048)], ids=["GPT-2", "GPT-J"])
+def test_older_name_of_the_longest_context(tmp_path, row, longest):
+    geometry = read_config(tmp_path, row.config)
+    assert (geometry.max_position_embeddings, geometry.context_tokens) == (longest, longest)
+
+
 def test_gpt_neo_has_local_layers(tmp_path):
     """GPT-Neo 1.3B: 12 × (global, local), window 256, 16 heads of 128: 2 * 16 * 128 * 2 = 8,192 bytes a layer."""
     values = older("gpt_neo", num_layers=24, hidden_size=2048, num_heads=16, window_size=256, attention_types=[[["global", "local"], 12]])
@@ -91,6 +99,7 @@ def test_gpt_neo_has_local_layers(tmp_path):
 # Remote-code spellings of multi-query: right, or refused by name; never priced as multi-head.
 REMOTE = [
     ("SantaCoder", older("gpt2", n_layer=24, n_embd=2048, n_head=16, attention_head_type="multiquery"), "attention_head_type", 24 * 2 * 128 * 2),
+    ("Qwen-7B", config("qwen", 32, 4096, 32, kv_channels=128, seq_length=8192), "kv_channels", 32 * 2 * 32 * 128 * 2),
     ("GLM-4-9B-chat", older("chatglm", num_layers=40, hidden_size=4096, num_attention_heads=32, kv_channels=128, multi_query_attention=True, multi_query_group_num=2), "multi_query_attention", 40 * 2 * 2 * 128 * 2),
     ("Hunyuan-Large", config("hunyuan", 64, 6400, 80, 8, attention_head_dim=128, use_cla=True, cla_share_factor=2), "use_cla", 32 * 2 * 8 * 128 * 2),
 ]  # fmt: skip

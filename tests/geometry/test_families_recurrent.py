@@ -19,14 +19,14 @@ def hybrid(name, values, attention, recurrent, **more):
 
 
 # Mamba-1: ssm d_inner × d_state, conv d_inner × 3. Mamba-2: ssm heads × head size × d_state, conv (d_inner + 2 × groups × d_state) × 3.
-JAMBA = {"attn_layer_period": 8, "attn_layer_offset": 4, "expert_layer_period": 2, "expert_layer_offset": 1, "mamba_d_state": 16, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_dt_rank": 256}
+JAMBA = {"attn_layer_period": 8, "attn_layer_offset": 4, "expert_layer_period": 2, "expert_layer_offset": 1, "mamba_d_state": 16, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_dt_rank": 256}  # fmt: skip
 BAMBA = {"mamba_n_heads": 128, "mamba_d_head": 64, "mamba_n_groups": 1, "mamba_d_state": 128, "mamba_d_conv": 4, "mamba_expand": 2}
 NEMOTRON_H = {"conv_kernel": 4, "ssm_state_size": 128, "n_groups": 8, "expand": 2, "chunk_size": 128, "mamba_ssm_cache_dtype": "float32"}
 NEMOTRON_8B = "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-"
 NEMOTRON_9B_V2 = "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-"
 NEMOTRON_3_NANO = "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME"
-FALCON_H1_HALF = {"mamba_d_ssm": 1536, "mamba_n_heads": 24, "mamba_d_head": 64, "mamba_n_groups": 1, "mamba_d_state": 128, "mamba_d_conv": 4, "mamba_expand": 2}
-FALCON_H1_34B = {"mamba_d_ssm": 4096, "mamba_n_heads": 32, "mamba_d_head": 128, "mamba_n_groups": 2, "mamba_d_state": 256, "mamba_d_conv": 4, "mamba_expand": 2}
+FALCON_H1_HALF = {"mamba_d_ssm": 1536, "mamba_n_heads": 24, "mamba_d_head": 64, "mamba_n_groups": 1, "mamba_d_state": 128, "mamba_d_conv": 4, "mamba_expand": 2}  # fmt: skip
+FALCON_H1_34B = {"mamba_d_ssm": 4096, "mamba_n_heads": 32, "mamba_d_head": 128, "mamba_n_groups": 2, "mamba_d_state": 256, "mamba_d_conv": 4, "mamba_expand": 2}  # fmt: skip
 ZAMBA2_IDS = [6, 12, 18, 24, 30, 36, 42, 47, 51]
 ZAMBA2 = {"mamba_d_state": 64, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_ngroups": 1, "n_mamba_heads": 80, "attention_head_dim": 160, "hybrid_layer_ids": ZAMBA2_IDS, "layers_block_type": ["hybrid" if index in ZAMBA2_IDS else "mamba" for index in range(54)]}  # fmt: skip
 GRANITE_TINY = ["attention" if index in (5, 15, 25, 35) else "mamba" for index in range(40)]
@@ -52,9 +52,9 @@ MAMBA_FAMILIES = [
     hybrid("Zamba2-2.7B", config("zamba2", 54, 2560, 32, 32, **ZAMBA2), (9, 2 * 32 * 160 * 2), (54, 80 * 64 * 64, (5120 + 2 * 64) * 3)),
 ]  # fmt: skip
 
-GDN = {"linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4, "full_attention_interval": 4}
+GDN = {"linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4, "full_attention_interval": 4}  # fmt: skip
 QWEN35 = GDN | {"head_dim": 256, "mamba_ssm_dtype": "float32", "attn_output_gate": True}
-KDA_48B = {"full_attn_layers": [4, 8, 12, 16, 20, 24, 27], "kda_layers": [i for i in range(1, 28) if i not in (4, 8, 12, 16, 20, 24, 27)], "head_dim": 128, "num_heads": 32, "short_conv_kernel_size": 4}
+KDA_48B = {"full_attn_layers": [4, 8, 12, 16, 20, 24, 27], "kda_layers": [i for i in range(1, 28) if i not in (4, 8, 12, 16, 20, 24, 27)], "head_dim": 128, "num_heads": 32, "short_conv_kernel_size": 4}  # fmt: skip
 MLA = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128, "q_lora_rank": None}
 LFM2_1_2B = [2, 5, 8, 10, 12, 14]
 LFM2_8B = ["full_attention" if index in (2, 6, 10, 14, 18, 21) else "conv" for index in range(24)]
@@ -91,7 +91,7 @@ def test_family(tmp_path, row):
 
 def test_parallel_layers_have_two_entries_of_one_index(tmp_path):
     geometry = assert_family(tmp_path, next(row for row in MAMBA_FAMILIES if row.name == "Falcon-H1-0.5B"))
-    assert sorted((layer.index, layer.kind) for layer in geometry.layers)[:4] == [(0, "full"), (0, "recurrent"), (1, "full"), (1, "recurrent")]
+    assert sorted((layer.index, layer.kind) for layer in geometry.layers)[:4] == [(0, "full"), (0, "recurrent"), (1, "full"), (1, "recurrent")]  # fmt: skip
     assert [layer.index for layer in geometry.owners] == list(range(36))
 
 

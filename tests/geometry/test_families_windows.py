@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.families import Family, assert_family, config, nested
+from support.families import Family, assert_family, config, nested, read_config
 
 SLIDING, FULL, CHUNKED = "sliding_attention", "full_attention", "chunked_attention"
 
@@ -21,9 +21,10 @@ MIMO = {"head_dim": 192, "v_head_dim": 128, "swa_head_dim": 192, "swa_v_head_dim
 FAMILIES = [
     # Every layer windowed.
     windows("Mistral-7B-v0.1", config("mistral", 32, 4096, 32, 8, sliding_window=4096), (32, 2 * 8 * 128 * 2), (0, 0), 4096),
-    windows("Phi-3-mini-4k", config("phi3", 32, 3072, 32, 32, sliding_window=2047), (32, 2 * 32 * 96 * 2), (0, 0), 2047),
-    windows("Phi-3-mini-128k", config("phi3", 32, 3072, 32, 32, sliding_window=262144), (32, 2 * 32 * 96 * 2), (0, 0), 262144),
-    windows("Phi-4-mini", config("phi3", 32, 3072, 24, 8, sliding_window=262144, partial_rotary_factor=0.75), (32, 2 * 8 * 128 * 2), (0, 0), 262144),
+    windows("Phi-3-mini-4k", config("phi3", 32, 3072, 32, 32, sliding_window=2047, max_position_embeddings=4096), (32, 2 * 32 * 96 * 2), (0, 0), 2047),
+    # A window no shorter than the longest context drops nothing: those layers keep every token.
+    Family("Phi-3-mini-128k", config("phi3", 32, 3072, 32, 32, sliding_window=262144), 32 * 2 * 32 * 96 * 2, {"full": 32}),
+    Family("Phi-4-mini", config("phi3", 32, 3072, 24, 8, sliding_window=262144, partial_rotary_factor=0.75), 32 * 2 * 8 * 128 * 2, {"full": 32}),
     windows("StarCoder2-3B", config("starcoder2", 30, 3072, 24, 2, sliding_window=4096), (30, 2 * 2 * 128 * 2), (0, 0), 4096),
     windows("StarCoder2-15B", config("starcoder2", 40, 6144, 48, 4, sliding_window=4096), (40, 2 * 4 * 128 * 2), (0, 0), 4096),
     # Alternating, windowed first.
@@ -114,6 +115,27 @@ GEMMA4_DENSE = [
 @pytest.mark.parametrize("row", GEMMA4_DENSE, ids=lambda row: row.name)
 def test_full_layers_of_another_shape(tmp_path, row):
     assert_family(tmp_path, row)
+
+
+def test_a_window_beyond_the_longest_context_is_said(tmp_path):
+    geometry = assert_family(tmp_path, next(row for row in FAMILIES if row.name == "Phi-4-mini"))
+    assert any("sliding_window" in note and "262,144" in note for note in geometry.assumptions)
+
+
+def test_transformers_doubles_the_heads_of_windowed_layers(tmp_path):
+    """MiMo-V2-Flash saved by transformers names no heads of windowed layers: its class takes twice those of the full ones."""
+    values = config(
+        "mimo_v2_flash", 6, 4096, 64, 4, head_dim=192, v_head_dim=128, sliding_window=128, layer_types=[FULL] + [SLIDING] * 4 + [FULL]
+    )
+    assert_family(tmp_path, windows("", values, (4, 8 * (192 + 128) * 2), (2, 4 * (192 + 128) * 2), 128))
+
+
+def test_windowed_prediction_layers(tmp_path):
+    """MiMo-V2-Flash predicts with layers of the windowed kind: 3 of 8 * (192 + 128) * 2 = 5,120 bytes."""
+    values = next(row.config for row in FAMILIES if row.name == "MiMo-V2-Flash") | {"num_nextn_predict_layers": 3}
+    draft = read_config(tmp_path, values, 10).draft
+    assert draft is not None
+    assert (draft.bytes.growth_per_token, draft.bytes.all_tokens_per_token, draft.bytes.window_bytes) == (0, 3 * 5120, 3 * 5120 * 128)
 
 
 def test_k_and_v_of_different_width(tmp_path):

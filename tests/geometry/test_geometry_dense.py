@@ -1,9 +1,6 @@
 """Exact bytes of dense models. Hand-computed: layers × KV heads × head_dim × 2 (K and V) × bytes per element."""
 
-import importlib.util
 import json
-import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,9 +8,8 @@ from hypothesis import strategies as st
 
 from kvassay.errors import BadInput
 from kvassay.formats import FORMATS
-from kvassay.geometry.config import read_geometry
-from kvassay.geometry.dense import HEAD_DIM_BY_DEFAULT, KV_HEADS_BY_DEFAULT, dense_geometry
-from kvassay.geometry.keys import Keys
+from kvassay.geometry.config import geometry_of as geometry_of_model
+from kvassay.geometry.config import read_geometry, read_values
 from kvassay.geometry.price import bytes_per_token, effective_bits, layer_bytes_per_token, native_pairs, with_price
 from kvassay.records.frontier import Pair
 
@@ -46,7 +42,7 @@ QWEN3_8B = QWEN3_4B | {"hidden_size": 4096}
 
 
 def geometry_of(config, context=None):
-    return dense_geometry(Keys(config, "config.json"), context)
+    return geometry_of_model(read_values(config, "config.json"), context)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +120,7 @@ def test_impossible_values_are_refused_by_name(key, value):
 
 
 @pytest.mark.parametrize("key", ["num_key_value_heads", "head_dim", "max_position_embeddings"])
-@pytest.mark.parametrize("value", [True, -1, 0, 10**15, 1.5, "8", [8] * 32])
+@pytest.mark.parametrize("value", [True, -1, 0, 10**15, 1.5, "8", [8] * 31])
 def test_optional_values_are_checked_too(key, value):
     with pytest.raises(BadInput, match=key):
         geometry_of(LLAMA_3_8B | {key: value})
@@ -138,11 +134,13 @@ def test_optional_values_are_checked_too(key, value):
         ({"dtype": "float8"}, "dtype: 'float8' is no cache dtype"),
         ({"torch_dtype": "float16"}, "contradicts"),
         ({"model_type": 7}, "model_type"),
-        ({"model_type": "mistral"}, "sliding_window: absent"),
         ({"sliding_window": 4096}, "sliding_window: 4096"),
         ({"attention_chunk_size": 8192}, "attention_chunk_size"),
-        ({"layer_types": ["full_attention"] * 31 + ["sliding_attention"]}, "layer_types: layer 31 is 'sliding_attention'"),
-        ({"layer_types": ["full_attention"] * 31}, "layer_types: must be a list"),
+        ({"layer_types": ["full_attention"] * 31 + ["sliding_attention"]}, "sliding_window: missing, but layer 31"),
+        ({"layer_types": ["full_attention"] * 31 + ["quantum"]}, "layer_types: layer 31 is 'quantum'"),
+        ({"layer_types": ["full_attention"] * 31}, "layer_types: must have one entry for each of the 32 layers, it has 31"),
+        ({"layer_types": "full_attention"}, "layer_types: must be a list"),
+        ({"layer_types": ["full_attention"] * 31 + ["mamba"]}, "layer_types: names recurrent layers"),
         ({"kv_lora_rank": 512, "qk_rope_head_dim": 64}, "kv_lora_rank"),
         ({"v_head_dim": 64}, "v_head_dim"),
         ({"index_topk": 2048}, "index_topk"),
@@ -150,19 +148,16 @@ def test_optional_values_are_checked_too(key, value):
         ({"attention_k_eq_v": True}, "attention_k_eq_v"),
         ({"global_head_dim": 512}, "global_head_dim"),
         ({"swa_num_key_value_heads": 4}, "swa_num_key_value_heads"),
-        ({"per_layer_config": {"0": {}}}, "per_layer_config"),
+        ({"per_layer_config": {"a": {}}}, "per_layer_config: 'a' is no layer index"),
         ({"full_attention_interval": 4}, "full_attention_interval"),
         ({"hybrid_override_pattern": "M-*"}, "hybrid_override_pattern"),
         ({"linear_num_value_heads": 32}, "linear_num_value_heads"),
         ({"mamba_d_state": 16}, "mamba_d_state"),
-        ({"num_kv_heads": [3, 4, 5]}, "num_kv_heads"),
+        ({"num_kv_heads": [3, 4, 5]}, "num_key_value_heads"),
         ({"multi_query": True}, "multi_query"),
         ({"block_configs": [{}]}, "block_configs"),
         ({"cross_attention_layers": [3, 8]}, "cross_attention_layers"),
-        ({"is_encoder_decoder": True}, "is_encoder_decoder"),
-        ({"text_config": {"num_hidden_layers": 40}}, "text_config"),
-        ({"vision_config": {"num_hidden_layers": 33}}, "vision_config"),
-        ({"num_nextn_predict_layers": 1}, "num_nextn_predict_layers"),
+        ({"text_config": {"num_key_value_heads": 8}}, "text_config.num_hidden_layers: missing"),
     ],
 )
 def test_other_layouts_are_refused_by_key_never_guessed(change, words):
@@ -180,26 +175,19 @@ def test_keys_that_switch_nothing_on_are_passed_over(change):
 
 
 @pytest.mark.parametrize(
-    ("model_type", "key"), [("qwen2", "num_key_value_heads"), ("mixtral", "num_key_value_heads"), ("qwen3", "head_dim")]
+    ("model_type", "key", "filled"), [("qwen2", "num_key_value_heads", 32), ("mixtral", "num_key_value_heads", 8), ("qwen3", "head_dim", 128)]
 )
-def test_what_transformers_would_fill_in_is_never_assumed_silently(model_type, key):
+def test_what_transformers_fills_in_is_said(model_type, key, filled):
     config = LLAMA_3_8B | {"model_type": model_type, "num_attention_heads": 64}
-    config = {k: v for k, v in config.items() if k != key}
-    with pytest.raises(BadInput, match=f"{key}: missing; transformers gives {model_type}"):
-        geometry_of(config)
+    geometry = geometry_of({k: v for k, v in config.items() if k != key})
+    layer = geometry.layers[0]
+    assert (layer.kv_heads if key == "num_key_value_heads" else layer.k_dim) == filled
+    assert f"{key} is absent: {filled}, as transformers fills in for {model_type}" in geometry.assumptions
 
 
-@pytest.mark.parametrize("model_type", ["llama", "mistral", "qwen2", "qwen3", "smollm3"])
-def test_defaults_of_transformers_are_as_tabled(model_type):
-    """Read from its source, which is quick, and needs no torch."""
-    spec = importlib.util.find_spec("transformers")
-    if spec is None:
-        pytest.skip("transformers is not installed")
-    source = (Path(spec.origin).parent / "models" / model_type / f"configuration_{model_type}.py").read_text()
-    kv_heads = re.search(r"num_key_value_heads: [^=]*= (\w+)", source).group(1)
-    head_dim = re.search(r"head_dim: [^=]*= (\w+)", source)
-    assert kv_heads == str(KV_HEADS_BY_DEFAULT.get(model_type))
-    assert (head_dim.group(1) if head_dim else "None") == str(HEAD_DIM_BY_DEFAULT.get(model_type))
+def test_the_size_of_a_model_is_never_filled_in():
+    with pytest.raises(BadInput, match="num_hidden_layers: missing, and nothing is assumed for it"):
+        geometry_of({"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32})
 
 
 names = st.sampled_from(["native", *FORMATS])
@@ -237,9 +225,10 @@ def test_fuzzed_configs_give_a_price_or_bad_input(changes):
     try:
         geometry = geometry_of(LLAMA_3_8B | changes)
     except BadInput as error:
-        assert str(error).startswith("config.json: ") and len(str(error)) < 400
+        assert str(error).startswith("config.json: ") and len(str(error)) < 600
     else:
-        assert geometry.total_bytes == geometry.context_tokens * geometry.bytes.growth_per_token
+        assert geometry.total_bytes == sum(geometry.parts.model_dump().values())
+        assert geometry.total_bytes <= geometry.context_tokens * geometry.bytes.all_tokens_per_token
 
 
 @pytest.mark.parametrize(

@@ -41,13 +41,14 @@ def test_json(config, capsys):
     document = json.loads(said.out)
     assert code == 0
     assert (document["model_type"], document["native_dtype"], len(document["layers"])) == ("qwen3", "bfloat16", 36)
-    assert document["layers"][3] == {"index": 3, "kind": "full", "owner": True, "reads_from": None, "kv_heads": 8, "k_dim": 128, "v_dim": 128, "window": None, "module": "model.layers.3.self_attn"}  # fmt: skip
+    assert document["layers"][3].items() >= {"index": 3, "kind": "full", "owner": True, "reads_from": None, "kv_heads": 8, "k_dim": 128, "v_dim": 128, "window": None, "module": "model.layers.3.self_attn"}.items()  # fmt: skip
     per_token = 36 * 8 * (128 + 64 + 8)
     assert document["bytes"] == {
         "growth_per_token": per_token,
         "all_tokens_per_token": per_token,
         "window_bytes": 0,
         "fixed_per_request": 0,
+        "indexer_per_token": 0,
     }
     assert document["parts"] == {"payload": 32_768 * 36 * 8 * 192, "scales": 32_768 * 36 * 8 * 8, "padding": 0}
     assert document["total_bytes"] == sum(document["parts"].values())

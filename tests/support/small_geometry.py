@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kvassay.geometry.dense import dense_geometry
-from kvassay.geometry.keys import Keys
+from kvassay.geometry.config import geometry_of, read_values
 from kvassay.records.geometry import Geometry
 from kvassay.records.scores import Score, Scores
 
@@ -21,7 +20,7 @@ def small_geometry(layers: int = 4, kv_heads: int = 2, head_dim: int = 64, **mor
         "head_dim": head_dim,
         "dtype": "bfloat16",
     }
-    return dense_geometry(Keys(values | {"max_position_embeddings": 4096} | more, "config.json"))
+    return geometry_of(read_values(values | {"max_position_embeddings": 4096} | more, "config.json"))
 
 
 def usual_loss(layer: int, tensor: str, name: str) -> float:

@@ -1,59 +1,52 @@
-"""The two faces of `kvassay inspect`: a table for people, JSON for programs."""
+"""`kvassay inspect` for people: a table by layer kind, the four numbers, and one line that says the price."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-
-from kvassay.errors import BadInput
-from kvassay.formats import law
+from kvassay.cli.inspect_document import as_document
+from kvassay.cli.inspect_look import Seen
 from kvassay.geometry.price import layer_bytes_per_token
-from kvassay.records.frontier import Pair
-from kvassay.records.geometry import Geometry, Layer
+from kvassay.records.geometry import Layer
 
 UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
-def chosen_pairs(geometry: Geometry, k: str, v: str, map_file: Path | None) -> tuple[Pair, ...]:
-    """A pair per owner layer, from --k and --v or from a map of this very layout. Raises BadInput."""
-    if map_file is None:
-        law(k, geometry.native_dtype), law(v, geometry.native_dtype)
-        return (Pair(k=k, v=v),) * len(geometry.owners)
-    if (k, v) != ("native", "native"):
-        raise BadInput("--map already names the formats: leave out --k and --v")
-    from kvassay.solving.kv_map import check_map_layers, map_pairs, read_kv_map
-
-    kv_map = read_kv_map(map_file)
-    check_map_layers(kv_map, geometry)
-    return map_pairs(kv_map)
-
-
-def as_document(geometry: Geometry, pairs: Sequence[Pair], requests: int) -> dict[str, Any]:
-    """The keys of geometry.json, with the formats and the number of requests that were asked for."""
-    document = geometry.model_dump(mode="json", exclude={"side_files"})
-    document["formats"] = [{"index": layer.index, "k": pair.k, "v": pair.v} for layer, pair in zip(geometry.owners, pairs, strict=True)]
-    document["requests"] = requests
-    document["total_bytes_all_requests"] = requests * geometry.total_bytes
-    return document
-
-
-def as_text(geometry: Geometry, pairs: Sequence[Pair], requests: int) -> str:
-    """The table by layer kind, the four numbers, and one line that says the price."""
-    counted = geometry.bytes
+def as_text(seen: Seen) -> str:
+    """Everything seen, in lines."""
+    asked, geometry, counted = seen.asked, seen.geometry, seen.geometry.bytes
+    document = as_document(seen)
     lines = [f"{geometry.model_type}, native {geometry.native_dtype}"]
     lines += [f"assumed: {note}" for note in geometry.assumptions]
-    lines += ["", *_table(geometry, pairs), ""]
+    lines += ["", *_table(seen), ""]
     lines += [
-        f"growth       {counted.growth_per_token:>15,} bytes per further token",
-        f"all tokens   {counted.all_tokens_per_token:>15,} bytes per token if no layer dropped any",
-        f"window       {counted.window_bytes:>15,} bytes once the windows are full",
-        f"fixed        {counted.fixed_per_request:>15,} bytes per request, whatever its length",
-        "",
-        f"at {geometry.context_tokens:,} tokens one request holds {sized(geometry.total_bytes)}",
+        _number("growth", counted.growth_per_token, "per further token"),
+        _number("all tokens", counted.all_tokens_per_token, "per token if no layer dropped any"),
+        _number("window", counted.window_bytes, "once the windows are full"),
+        _number("fixed", counted.fixed_per_request, "per request, whatever its length"),
     ]
-    if requests > 1:
-        lines.append(f"{requests:,} such requests hold {sized(requests * geometry.total_bytes)}")
+    if "indexer" in document:
+        lines.append(_number("indexer", counted.indexer_per_token, "per further token beside the growth (FP8 keys, FP32 scales)"))
+    if cross := document.get("cross"):
+        lines.append(
+            _number("cross", cross["bytes_per_encoder_token"], f"per encoder token, {cross['encoder_tokens']:,} of them, within fixed")
+        )
+    lines += ["", f"at {geometry.context_tokens:,} tokens one request holds {sized(geometry.total_bytes)}"]
+    if geometry.parts.padding:
+        held = geometry.parts.payload + geometry.parts.scales
+        grown = document["allocated"]["growth_per_token"]
+        lines.append(
+            f"  of which {sized(geometry.parts.padding)} is padding: {sized(held)} payload; growth {grown:,} bytes per token as allocated"
+        )
+    if asked.requests > 1:
+        lines.append(f"{asked.requests:,} such requests hold {sized(asked.requests * geometry.total_bytes)}")
+    if seen.rank is not None:
+        whole, grown = sized(seen.rank.total_bytes), seen.rank.bytes.growth_per_token
+        lines.append(f"each of {asked.ranks:,} ranks holds {whole}, growth {grown:,} bytes per token")
+    if geometry.draft is not None:
+        draft = geometry.draft
+        lines.append(
+            f"with speculation on, {draft.source} ({len(draft.layers)} layers) holds {sized(draft.total_bytes)} more, "
+            f"growth {draft.bytes.growth_per_token:,} bytes per token"
+        )
     return "\n".join(lines)
 
 
@@ -65,21 +58,40 @@ def sized(count: int) -> str:
     return f"{count:,} bytes"
 
 
-def _table(geometry: Geometry, pairs: Sequence[Pair]) -> list[str]:
-    """One row per kind, shape and pair of formats; layers that own nothing come last."""
-    rows: dict[tuple[str, ...], list[int]] = {}
-    for layer, pair in zip(geometry.owners, pairs, strict=True):
-        per_token = layer_bytes_per_token(layer, pair, geometry.native_dtype)
-        key = (layer.kind, str(layer.kv_heads), f"{layer.k_dim}/{layer.v_dim}", _window(layer), f"{pair.k}/{pair.v}", f"{per_token:,}")
-        rows.setdefault(key, []).append(layer.index)
-    head = ("layers", "kind", "KV heads", "K/V dim", "window", "format K/V", "bytes per token and layer")
-    cells = [head, *((str(len(indices)), *key) for key, indices in rows.items())]
-    readers = [layer for layer in geometry.layers if not layer.owner]
-    if readers:
-        cells.append((str(len(readers)), "none", "-", "-", "-", "-", "0"))
+def _number(name: str, count: int, what: str) -> str:
+    return f"{name:<12} {count:>15,} bytes {what}"
+
+
+def _table(seen: Seen) -> list[str]:
+    """One row per kind, shape and pair of formats; what holds no K and V comes last."""
+    geometry = seen.geometry
+    rows: dict[tuple[str, ...], int] = {}
+    for layer, pair in zip(geometry.owners, seen.pairs, strict=True):
+        per_row = layer_bytes_per_token(layer, pair, geometry.native_dtype)
+        key = (layer.kind, f"{layer.kv_heads}", f"{layer.k_dim}/{layer.v_dim}", _keeps(layer), f"{pair.k}/{pair.v}", f"{per_row:,}")
+        rows[key] = rows.get(key, 0) + 1
+    for layer in geometry.layers:
+        if not layer.owner:
+            idle = _without_cache(layer)
+            rows[idle] = rows.get(idle, 0) + 1
+    head = ("layers", "kind", "KV heads", "K/V dim", "keeps", "format K/V", "bytes per row and layer")
+    cells = [head, *((str(count), *key) for key, count in rows.items())]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
 
 
-def _window(layer: Layer) -> str:
-    return "all" if layer.window is None else f"{layer.window:,}"
+def _without_cache(layer: Layer) -> tuple[str, ...]:
+    if layer.reads_from is not None:
+        return (layer.kind, "-", "-", f"reads layer {layer.reads_from}", "-", "0")
+    if layer.states:
+        held = sum(state.bytes for state in layer.states)
+        return (layer.kind, "-", "-", f"a state of {held:,} bytes", "-", "0")
+    return (layer.kind, "-", "-", "nothing", "-", "0")
+
+
+def _keeps(layer: Layer) -> str:
+    if layer.encoder_tokens is not None:
+        return f"{layer.encoder_tokens:,} encoder tokens"
+    if layer.window is not None:
+        return f"{layer.window:,} tokens"
+    return "all tokens" if layer.tokens_per_entry == 1 else f"a row per {layer.tokens_per_entry} tokens"

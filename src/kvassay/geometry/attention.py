@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kvassay.geometry.keys import MOST_HEADS, MOST_LAYERS, MOST_WIDTH, Keys, shown
 from kvassay.geometry.kinds import Kind
@@ -25,7 +25,7 @@ ShapeRule = Callable[[Keys, int, Kind], Shape]
 def grouped(keys: Keys, index: int, kind: Kind) -> Shape:
     """Multi-head, grouped and multi-query attention; V as wide as K unless `v_head_dim` says otherwise."""
     head_dim = _head_dim(keys)
-    return Shape(_kv_heads(keys, index), head_dim, keys.maybe("v_head_dim", MOST_HEADS) or head_dim)
+    return Shape(_kv_heads(keys, index), head_dim, keys.whole("v_head_dim", MOST_HEADS) if keys.owns("v_head_dim") else head_dim)
 
 
 def as_wide_as_hidden(keys: Keys, index: int, kind: Kind) -> Shape:
@@ -43,6 +43,12 @@ def sliding_apart(keys: Keys, index: int, kind: Kind) -> Shape:
     return Shape(keys.maybe("swa_num_key_value_heads", MOST_HEADS) or shape.kv_heads, k_dim, v_dim)
 
 
+def twice_the_heads(keys: Keys, index: int, kind: Kind) -> Shape:
+    """As `sliding_apart`, where windowed layers have twice the KV heads unless the file says how many (MiMo V2)."""
+    shape = sliding_apart(keys, index, kind)
+    return replace(shape, kv_heads=2 * shape.kv_heads) if kind == "sliding" and not keys.has("swa_num_key_value_heads") else shape
+
+
 def global_apart(keys: Keys, index: int, kind: Kind) -> Shape:
     """As `grouped`; full layers are wider (`global_head_dim`), and `num_global_key_value_heads` counts only with `attention_k_eq_v`.
 
@@ -55,8 +61,8 @@ def global_apart(keys: Keys, index: int, kind: Kind) -> Shape:
     gated = "attention_k_eq_v" in keys.values and not keys.flag("attention_k_eq_v")
     if not keys.has("attention_k_eq_v") and "attention_k_eq_v" not in keys.defaults and keys.model_type == "gemma4_text":
         gated = True
-    heads = None if gated else keys.maybe("num_global_key_value_heads", MOST_HEADS)
-    return Shape(heads or shape.kv_heads, width, width)
+    heads = keys.maybe("num_global_key_value_heads", MOST_HEADS)
+    return Shape(heads if heads and not gated else shape.kv_heads, width, width)
 
 
 def multi_query(keys: Keys, index: int, kind: Kind) -> Shape:
@@ -107,6 +113,8 @@ def nested_attention(keys: Keys, index: int, kind: Kind) -> Shape:
 
 def by_blocks(keys: Keys, index: int, kind: Kind) -> Shape:
     """Heads per layer in `block_configs` (Nemotron NAS): `n_heads_in_group` query heads share one KV head; none without attention."""
+    if not keys.has("block_configs"):
+        return grouped(keys, index, kind)
     attention = _block_attention(keys, index)
     if not attention:
         return Shape(0, 0, 0)
@@ -132,7 +140,7 @@ def _block_attention(keys: Keys, index: int) -> dict[str, object]:
 def _kv_heads(keys: Keys, index: int) -> int:
     if isinstance(keys.values.get("num_key_value_heads"), list):
         return keys.wholes("num_key_value_heads", keys.whole("num_hidden_layers", MOST_LAYERS), MOST_HEADS)[index]
-    if keys.has("multi_query") and "multi_query" in keys.values:
+    if keys.owns("multi_query"):
         one = keys.flag("multi_query")
         if one and keys.has("num_key_value_heads") and keys.whole("num_key_value_heads", MOST_HEADS) != 1:
             raise keys.refusal("multi_query", f"true contradicts {keys.name('num_key_value_heads')} {keys.values['num_key_value_heads']}")

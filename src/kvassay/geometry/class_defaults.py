@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 # What the classes fill in from code rather than from a field (transformers 5.19, `__post_init__` of each).
@@ -23,15 +23,18 @@ COMPUTED: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class ClassDefaults:
-    """Of one model_type. names: attribute -> key of the config.json. text: key and model_type of the nested language model."""
+    """Of one model_type. names: attribute -> key of the config.json. text: key and model_type of the nested language model.
 
-    known: bool
+    own: the class's keys that speak of a layout, None for a type that transformers does not register.
+    """
+
+    own: frozenset[str] | None
     names: dict[str, str]
     values: dict[str, Any]
     text: tuple[str, str] | None
 
 
-UNKNOWN = ClassDefaults(known=False, names={}, values={}, text=None)
+UNKNOWN = ClassDefaults(own=None, names={}, values={}, text=None)
 
 
 def class_defaults(model_type: str) -> ClassDefaults:
@@ -41,7 +44,7 @@ def class_defaults(model_type: str) -> ClassDefaults:
         return UNKNOWN
     text = row.get("text")
     return ClassDefaults(
-        known=True,
+        own=frozenset(row.get("own", ())),
         names=row.get("names", {}),
         values=row.get("defaults", {}) | COMPUTED.get(model_type, {}),
         text=(text[0], text[1]) if text else None,
@@ -55,5 +58,5 @@ def library_version() -> str:
 
 @lru_cache(maxsize=1)
 def _table() -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(files("kvassay.geometry").joinpath("class_defaults.json").read_bytes())
+    loaded: dict[str, Any] = json.loads(Path(__file__).with_name("class_defaults.json").read_bytes())
     return loaded

@@ -7,22 +7,26 @@ from kvassay.geometry.price import native_pairs, with_price
 from kvassay.records.geometry import Draft, Geometry, Layer
 
 COUNTS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers", "num_mtp_modules")
+WINDOWED_PREDICTION = ("mimo_v2_flash",)
 
 
 def own_draft_layers(keys: Keys, layers: tuple[Layer, ...]) -> tuple[str, tuple[Layer, ...]] | None:
-    """The key, and the prediction layers that it counts: each keeps what the model's last attention layer keeps."""
-    for key in COUNTS:
-        if not keys.has(key):
-            continue
-        count = keys.whole(key, MOST_LAYERS, least=0)
-        like = next((layer for layer in reversed(layers) if layer.owner and layer.encoder_tokens is None and layer.window is None), None)
-        if not count or like is None:
-            return None
-        first = 1 + max(layer.index for layer in layers)
-        return key, tuple(
-            like.model_copy(update={"index": first + at, "module": f"model.layers.{first + at}.self_attn"}) for at in range(count)
-        )
-    return None
+    """The key, and the prediction layers that it counts: each keeps what the model's last attention layer of that kind keeps.
+
+    A prediction layer has an indexer of its own where the model's layers share theirs.
+    """
+    key = next((key for key in COUNTS if keys.has(key)), None)
+    count = keys.whole(key, MOST_LAYERS, least=0) if key else 0
+    windowed = keys.model_type in WINDOWED_PREDICTION
+    like = [layer for layer in layers if layer.owner and layer.encoder_tokens is None and (layer.window is not None) is windowed]
+    if key is None or not count or not like:
+        return None
+    first = 1 + max(layer.index for layer in layers)
+    indexer = max(layer.indexer_dim for layer in layers)
+    return key, tuple(
+        like[-1].model_copy(update={"index": at, "module": f"model.layers.{at}.self_attn", "indexer_dim": indexer})
+        for at in range(first, first + count)
+    )
 
 
 def draft_of(geometry: Geometry, source: str, layers: tuple[Layer, ...], context_tokens: int) -> Draft:

@@ -57,6 +57,7 @@ def kimi_kinds(keys: Keys, layers: int) -> Sequence[Kind]:
 
 def mimo_kinds(keys: Keys, layers: int) -> Sequence[Kind]:
     """`hybrid_layer_pattern`: 0 full, 1 window; without it the first layer and the last of every six are full."""
+    keys.get("attention_chunk_size")  # repeats the window in the published file
     if keys.has("hybrid_layer_pattern"):
         return kinds.numbered("hybrid_layer_pattern", ("full", "sliding"))(keys, layers)
     return ["full" if index == 0 or not (index + 1) % 6 else "sliding" for index in range(layers)]
@@ -182,7 +183,7 @@ FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("granite_swa", "granitemoe_swa"), Family(kinds=kinds.first_of_every(4))),
     "afmoe": Family(kinds=kinds.last_of_every("global_attn_every_n_layers")),
     "llama4_text": Family(kinds=llama4_kinds, window="attention_chunk_size"),
-    "mimo_v2_flash": Family(kinds=mimo_kinds, shape=attention.sliding_apart),
+    "mimo_v2_flash": Family(kinds=mimo_kinds, shape=attention.twice_the_heads),
     **dict.fromkeys(("laguna", "mellum", "step3p5"), PLAIN),
     "inkling_text": Family(
         kinds=kinds.last_of_every(6, far="hybrid", near="hybrid_sliding"), shape=attention.sliding_apart, window="sliding_window_size"
@@ -222,6 +223,6 @@ FAMILIES: dict[str, Family] = {
         ("mamba", "falcon_mamba"), Family(kinds=kinds.same("recurrent"), state=states.mamba, state_module="backbone.layers.{}.mixer")
     ),
     **dict.fromkeys(("lfm2", "lfm2_moe"), Family(kinds=kinds.listed("full_attn_idxs", "full", "recurrent"), state=states.short_conv)),
-    "recurrent_gemma": Family(kinds=kinds.repeated("block_types"), state=states.gated_lru, window="attention_window_size"),
+    "recurrent_gemma": Family(kinds=kinds.repeated("block_types"), state=states.gated_lru),
     "rwkv": Family(kinds=kinds.same("recurrent"), state=states.rwkv, state_module="rwkv.blocks.{}.attention"),
 }  # fmt: skip

@@ -97,6 +97,8 @@ def layer_kinds(raw: Keys, architecture: str, layers: int) -> tuple[list[str], i
 def _windowed(raw: Keys, rule: Windows, layers: int) -> tuple[list[str], int | None]:
     listed = isinstance(raw.get(PATTERN), list)
     if rule.layers not in (None, layers) and not listed:
+        if raw.maybe(WINDOW, MOST_TOKENS, least=0):
+            raw.note(f"{raw.name(WINDOW)} {raw.values[WINDOW]:,}: not used, llama.cpp has windows only with {rule.layers} layers")
         return [FULL] * layers, None
     window = raw.whole(WINDOW, MOST_TOKENS) if rule.needed else raw.maybe(WINDOW, MOST_TOKENS, least=0)
     window = rule.without if window is None else window

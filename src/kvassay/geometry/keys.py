@@ -15,16 +15,19 @@ MOST_LAYERS, MOST_HEADS, MOST_WIDTH, MOST_TOKENS = 4096, 65_536, 2**24, 2**40
 class Keys:
     """Configuration values under the names that transformers gives them.
 
-    where: the file, for messages. spelled: the file's own name of a key where it differs (older names, GGUF, nesting).
+    where: the file, for messages. spelled: the file's own name of a key where it differs (older names, GGUF). nested_in: where the
+    values stand inside the file, "" at its top.
     defaults: what transformers fills in for this model_type where the key is absent; its use is written into `notes`.
-    known: the model_type is one that transformers registers. asked: the keys that were asked for.
+    own: the keys by which this model_type's class in transformers speaks of its layout, None for a type that it does not register.
+    asked: the keys that were asked for.
     """
 
     values: Mapping[str, Any]
     where: str
     spelled: Mapping[str, str] = field(default_factory=dict)
+    nested_in: str = ""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    known: bool = False
+    own: frozenset[str] | None = None
     notes: list[str] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
 
@@ -48,14 +51,19 @@ class Keys:
             self.note(f"{self.name(key)} is absent: {shown(filled)}, as transformers fills in for {self.values.get('model_type')}")
         return filled
 
+    def owns(self, key: str) -> bool:
+        """Whether `key` has a value here, or by default, and may have one: a class of transformers acts only on its own keys."""
+        return (self.own is None or key in self.own) and self.get(key) is not None
+
     def note(self, text: str) -> None:
         """Write down what was assumed, once."""
         if text not in self.notes:
             self.notes.append(text)
 
     def name(self, key: str) -> str:
-        """The file's own name of `key`."""
-        return self.spelled.get(key, key)
+        """The file's own name of `key`, with the names of what it is nested in."""
+        name = self.spelled.get(key, key)
+        return f"{self.nested_in}.{name}" if self.nested_in else name
 
     def refusal(self, key: str, problem: str) -> BadInput:
         """The error for `key`, to be raised by the caller."""
@@ -121,8 +129,7 @@ class Keys:
 
     def inside(self, key: str) -> Keys:
         """The nested configuration at `key`, messages prefixed by it. Its notes and questions are this one's. Raises BadInput."""
-        nested = self.mapping(key)
-        return replace(self, values=nested, spelled={name: f"{self.name(key)}.{name}" for name in nested}, defaults={})
+        return replace(self, values=self.mapping(key), spelled={}, nested_in=self.name(key), defaults={}, own=None)
 
     def with_values(self, values: Mapping[str, Any]) -> Keys:
         """The same file with some values replaced."""

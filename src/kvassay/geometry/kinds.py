@@ -41,10 +41,10 @@ LISTS = ("layer_types", "layers_block_type", "layer_block_types", "block_types")
 
 
 def layer_count(keys: Keys) -> int:
-    """Number of decoder layers; of a list of kinds where the file has no number. Raises BadInput."""
+    """Number of decoder layers; the length of a list with an entry per layer where the file has no number. Raises BadInput."""
     if keys.get("num_hidden_layers") is None:
-        for key in LISTS[:2]:
-            if keys.has(key):
+        for key in (*LISTS[:2], "num_key_value_heads"):
+            if isinstance(keys.values.get(key), list):
                 return len(keys.listing(key))
     return keys.whole("num_hidden_layers", MOST_LAYERS)
 

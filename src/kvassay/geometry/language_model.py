@@ -72,7 +72,7 @@ def _nest(keys: Keys, named: tuple[str, str] | None) -> str | None:
 def _refuse_encoders(keys: Keys, outer: list[Keys]) -> None:
     sized = any(keys.has(name) for name in ("num_hidden_layers", *SPELLINGS["num_hidden_layers"], "decoder_layers"))
     tower = next((key for key in TOWERS if keys.has(key)), None)
-    if tower and not sized and not keys.known:
+    if tower and not sized and keys.own is None:
         raise keys.refusal(
             "text_config", f"missing: {tower} describes an encoder, which keeps no cache, and no language model stands beside it"
         )

@@ -12,7 +12,7 @@ Latent = Literal["latent", "expanded"]
 
 def has_latent(keys: Keys) -> bool:
     """Whether the model projects K and V from one compressed latent."""
-    return keys.get("kv_lora_rank") is not None
+    return keys.owns("kv_lora_rank")
 
 
 def latent_shape(keys: Keys, storage: Latent) -> Shape:
@@ -26,7 +26,7 @@ def latent_shape(keys: Keys, storage: Latent) -> Shape:
 
 def indexer_dims(keys: Keys, layers: int) -> list[int]:
     """Elements of the indexer's key per layer; 0 where a layer has none or reads another's. Raises BadInput."""
-    if not keys.has("index_topk") and not keys.has("index_head_dim"):
+    if not keys.owns("index_topk") and not keys.owns("index_head_dim"):
         return [0] * layers
     width = keys.whole("index_head_dim", MOST_HEADS)
     return [width if own else 0 for own in _own_indexers(keys, layers)]

@@ -16,7 +16,7 @@ from kvassay.geometry.kinds import Kind, KindRule, kinds_of, layer_count
 from kvassay.geometry.language_model import LanguageModel
 from kvassay.geometry.latent import Latent, has_latent, indexer_dims, latent_shape
 from kvassay.geometry.sharing import readers_of
-from kvassay.geometry.unread import refuse_unread
+from kvassay.geometry.unread import refuse_foreign, refuse_unread
 from kvassay.records.geometry import Layer, LayerKind, State
 
 LAYER_KINDS: dict[Kind, LayerKind] = {"sliding": "sliding", "hybrid_sliding": "sliding", "chunked": "chunked"}
@@ -48,12 +48,14 @@ def read_layers(model: LanguageModel, dtype: str, choice: Choice) -> tuple[Layer
         )
         family = _by_its_keys(keys)
     layers = layer_count(keys) * (2 if keys.model_type == "longcat_flash" else 1)
-    if keys.has("cross_attention_layers"):
+    if keys.owns("cross_attention_layers"):
         own = cross_layers(model, layers, choice.encoder_tokens)
     else:
         own = _layers(replace(keys, values={**keys.values, "num_hidden_layers": layers}), layers, family, dtype, choice)
     if keys.model_type not in FAMILIES:
         refuse_unread(keys)
+    elif keys.own is not None:
+        refuse_foreign(keys)
     prefix = "model.language_model." if model.outer else "model."
     return tuple(
         layer.model_copy(update={"module": prefix + layer.module.removeprefix("model.")}) if model.outer else layer for layer in own

@@ -13,7 +13,14 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "num_hidden_layers": ("n_layer", "n_layers", "num_layers", "num_transformer_layers"),
     "hidden_size": ("n_embd", "n_embed", "d_model", "emb_dim", "model_dim"),
     "num_attention_heads": ("n_head", "n_heads", "num_heads", "attention_heads"),
-    "num_key_value_heads": ("num_kv_heads", "n_head_kv", "n_kv_heads", "num_attention_groups", "multi_query_group_num"),
+    "num_key_value_heads": (
+        "num_kv_heads",
+        "n_head_kv",
+        "n_kv_heads",
+        "num_attention_groups",
+        "multi_query_group_num",
+        "num_key_value_heads_per_layer",
+    ),
     "head_dim": ("attention_head_dim", "attention_head_size", "d_head", "dim_head", "d_kv"),
     "max_position_embeddings": ("n_positions", "max_seq_len", "max_sequence_length", "seq_length", "n_ctx", "model_max_length"),
 }
@@ -36,12 +43,11 @@ def keys_of(values: Mapping[str, Any], where: str, *, nested_in: str = "", model
     A class writes all of its own keys at the top, and inside another one only what differs from its defaults: so the size of a model
     is filled in for a nested object and never for a top one. Raises BadInput for two spellings with different values.
     """
-    prefix = f"{nested_in}." if nested_in else ""
     merged = dict(values)
     if model_type is not None and merged.get("model_type") is None:
         merged["model_type"] = model_type
-    spelled = {key: prefix + key for key in values} if prefix else {}
-    keys = Keys(merged, where, spelled)
+    spelled: dict[str, str] = {}
+    keys = Keys(merged, where, spelled, nested_in)
     row = class_defaults(keys.model_type)
     # An encoder-decoder's canonical names are the encoder's; its own readers ask by the decoder's names.
     skipped = NOT_A_SPELLING.get(keys.model_type, set()) | (
@@ -56,16 +62,16 @@ def keys_of(values: Mapping[str, Any], where: str, *, nested_in: str = "", model
         if not found:
             if (own := row.names.get(fact)) in defaults:
                 defaults.setdefault(fact, defaults[own])
-                spelled.setdefault(fact, prefix + str(own))
+                spelled.setdefault(fact, str(own))
             continue
         name, value = next(iter(found.items()))
         for other, its in found.items():
             if its != value and fact in LAYOUT_FACTS:
-                raise keys.refusal(name, f"{shown(value)} contradicts {prefix}{other} {shown(its)}")
+                raise keys.refusal(name, f"{shown(value)} contradicts {keys.name(other)} {shown(its)}")
         merged[fact] = value
-        spelled[fact] = prefix + name
+        spelled[fact] = name
     if not nested_in:
         for fact in ("num_hidden_layers", "hidden_size", "num_attention_heads"):
             defaults.pop(fact, None)
             defaults.pop(row.names.get(fact, fact), None)
-    return Keys(merged, where, spelled, defaults, row.known)
+    return Keys(merged, where, spelled, nested_in, defaults, row.own)

@@ -68,6 +68,15 @@ def allocated_row_bytes(layer: Layer, pair: Pair, native_dtype: str, storage: St
     return layer_bytes_per_token(layer.model_copy(update=widths), pair, native_dtype)
 
 
+def allocated_growth_per_token(geometry: Geometry, pairs: Sequence[Pair], storage: Storage) -> int:
+    """`growth_per_token` with heads padded as the engine pads them."""
+    growth = Fraction(0)
+    for layer, pair in zip_owners(geometry, pairs):
+        if layer.encoder_tokens is None and (layer.window is None or storage.windows == "full"):
+            growth += Fraction(allocated_row_bytes(layer, pair, geometry.native_dtype, storage), layer.tokens_per_entry)
+    return ceil(growth)
+
+
 def _row_parts(layer: Layer, pair: Pair, native_dtype: str) -> tuple[int, int]:
     """Bytes of elements and of scales in one row."""
     payload = scales = 0

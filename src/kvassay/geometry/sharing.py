@@ -15,12 +15,12 @@ def readers_of(keys: Keys, kinds: Sequence[Kind]) -> list[int | None]:
     layer owns what the ones after it read (Hunyuan).
     """
     layers = len(kinds)
-    shared = keys.maybe("num_kv_shared_layers", MOST_LAYERS, least=0) or 0
+    shared = keys.whole("num_kv_shared_layers", MOST_LAYERS, least=0) if keys.owns("num_kv_shared_layers") else 0
     if shared >= layers and shared:
         raise keys.refusal("num_kv_shared_layers", f"{shared} of {layers} layers: none is left to own a cache")
     if shared:
         return [None if index < layers - shared else _last_of_kind(keys, kinds, kinds[index], layers - shared) for index in range(layers)]
-    if keys.flag("use_cla"):
+    if keys.owns("use_cla") and keys.flag("use_cla"):
         factor = keys.whole("cla_share_factor", MOST_LAYERS)
         return [None if index % factor == 0 else index - index % factor for index in range(layers)]
     return [None] * layers

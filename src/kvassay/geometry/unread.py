@@ -1,4 +1,4 @@
-"""Keys of an unknown model_type that speak of a layout no reader understood: refused by name, a wrong number is worse than none."""
+"""Keys that speak of a layout and that no reader understood: refused by name, since a wrong number is worse than none."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ SIGNS = {
 # Names that look like another layout but do not change what the cache holds.
 HARMLESS = (
     "use_sliding_window",
-    "sliding_window",
     "max_window_layers",
     "chunk_size_feed_forward",
     "cross_attention_hidden_size",
@@ -40,16 +39,41 @@ HARMLESS = (
     "mtp_num_hidden_layers",
     "num_mtp_layers",
 )
+# Keys that change what is cached in every family that has them; in a family that has not, nobody knows what they are meant to do.
+SWITCHES = (
+    "sliding_window", "attention_chunk_size", "kv_lora_rank", "num_kv_shared_layers", "attention_k_eq_v", "global_head_dim",
+    "num_global_key_value_heads", "swa_num_key_value_heads", "swa_head_dim", "linear_attn_config", "linear_num_value_heads",
+    "mamba_d_state", "ssm_state_size", "multi_query", "block_configs", "cross_attention_layers", "index_topk", "v_head_dim", "use_cla",
+)  # fmt: skip
+# A list of kinds, where there is one, overrides these.
+PATTERNS = ("full_attention_interval", "hybrid_override_pattern", "sliding_window_pattern", "attn_layer_period")
 
 
 def refuse_unread(keys: Keys) -> None:
-    """Raise BadInput for the first key that speaks of a layout and that no reader asked for."""
+    """Raise BadInput for the first key of an unknown model_type that speaks of a layout and that no reader asked for."""
     for key, value in keys.values.items():
         if key in keys.asked or key in HARMLESS or not says_something(value):
             continue
-        for what, signs in SIGNS.items():
-            if any(sign in f"{key.lower()}_" for sign in signs):
-                raise keys.refusal(key, f"{shown(value)} ({what}) is {NOT_READ}")
+        if what := speaks_of(key):
+            raise keys.refusal(key, f"{shown(value)} ({what}) is {NOT_READ}")
+
+
+def refuse_foreign(keys: Keys) -> None:
+    """Raise BadInput for the first key of a known family that switches on a layout which the family does not have."""
+    own = keys.own or frozenset()
+    patterns = () if keys.values.get("layer_types") else PATTERNS
+    for key in (*SWITCHES, *patterns):
+        value = keys.values.get(key)
+        if key not in keys.asked and key not in own and says_something(value):
+            raise keys.refusal(
+                key, f"{shown(value)} belongs to another layout than that of model_type {keys.model_type}; take one of them out"
+            )
+
+
+def speaks_of(key: str) -> str | None:
+    """What kind of layout the name of a key speaks of, None where of none."""
+    name = f"{key.lower()}_"
+    return next((what for what, signs in SIGNS.items() if any(sign in name for sign in signs)), None)
 
 
 def says_something(value: Any) -> bool:

@@ -1,0 +1,89 @@
+"""What `kvassay inspect` was asked, and everything it found out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kvassay.errors import BadInput
+from kvassay.formats import NATIVE, law
+from kvassay.geometry.config import read_geometry
+from kvassay.geometry.draft import draft_of
+from kvassay.geometry.layout import Choice
+from kvassay.geometry.price import with_price
+from kvassay.geometry.ranks import per_rank
+from kvassay.geometry.storage import Storage
+from kvassay.records.frontier import Pair
+from kvassay.records.geometry import Draft, Geometry
+
+
+@dataclass(frozen=True)
+class Look:
+    """The question: a model, one kind of request, formats, and how the engine lays the cache out."""
+
+    model: str
+    context_tokens: int | None
+    requests: int
+    ranks: int | None
+    k: str
+    v: str
+    kv_map: Path | None
+    storage: Storage
+    block_tokens: int | None
+    chunk_tokens: int | None
+    choice: Choice
+    draft: str | None
+    memory: str | None
+    weights: str | None
+    from_logs: Path | None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The answer. geometry: priced with `pairs`, one per owner. rank: what each rank holds, priced alike."""
+
+    asked: Look
+    geometry: Geometry
+    pairs: tuple[Pair, ...]
+    rank: Geometry | None
+
+
+def look(asked: Look) -> Seen:
+    """Read, price, and answer what was asked. Raises BadInput."""
+    read = read_geometry(asked.model, asked.context_tokens, asked.choice)
+    if asked.draft is not None:
+        read = read.model_copy(update={"draft": _draft(asked, read)})
+    pairs = _chosen_pairs(asked, read)
+    _refuse_expanded_v(asked, read, pairs)
+    geometry = with_price(read, pairs, read.context_tokens, asked.storage)
+    rank = per_rank(geometry, pairs, asked.ranks, asked.storage) if asked.ranks else None
+    return Seen(asked, geometry, pairs, rank)
+
+
+def _chosen_pairs(asked: Look, geometry: Geometry) -> tuple[Pair, ...]:
+    """A pair per owner, from --k and --v or from a map of this very layout."""
+    if asked.kv_map is None:
+        law(asked.k, geometry.native_dtype), law(asked.v, geometry.native_dtype)
+        return (Pair(k=asked.k, v=asked.v),) * len(geometry.owners)
+    if (asked.k, asked.v) != (NATIVE, NATIVE):
+        raise BadInput("--map already names the formats: leave out --k and --v")
+    from kvassay.solving.kv_map import check_map_layers, map_pairs, read_kv_map
+
+    kv_map = read_kv_map(asked.kv_map)
+    check_map_layers(kv_map, geometry)
+    return map_pairs(kv_map)
+
+
+def _refuse_expanded_v(asked: Look, geometry: Geometry, pairs: tuple[Pair, ...]) -> None:
+    """Engines that expand a latent keep K and V of different width, have no flash attention for that, and quantized V needs it."""
+    for layer, pair in zip(geometry.owners, pairs, strict=True):
+        if layer.kind == "mla" and layer.v_dim and layer.v_dim != layer.k_dim and law(pair.v, geometry.native_dtype).element_bits < 16:
+            raise BadInput(
+                f"--v {pair.v}: layer {layer.index} expands its latent to K of {layer.k_dim} and V of {layer.v_dim} elements; quantized V "
+                "needs flash attention, and that needs one width. Leave V native, or serve the latent (--mla latent)"
+            )
+
+
+def _draft(asked: Look, geometry: Geometry) -> Draft:
+    drafted = read_geometry(str(asked.draft), geometry.context_tokens)
+    return draft_of(drafted, str(asked.draft), drafted.layers, geometry.context_tokens)
