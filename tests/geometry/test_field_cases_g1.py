@@ -13,14 +13,14 @@ FULL, SLIDING = "full_attention", "sliding_attention"
 
 @pytest.fixture
 def inspected(tmp_path, capsys):
-    """`kvassay inspect --json` of a config, as a document."""
+    """`kvassay inspect --json` of a config, as a document; what it says on stderr where another exit code is expected."""
 
     def run(values, *arguments, code=0):
         path = tmp_path / "config.json"
         path.write_text(json.dumps(values))
         got = run_command(["inspect", str(path), "--json", *arguments])
         said = capsys.readouterr()
-        assert got == code, said.err
+        assert got == code, said.err[-400:]
         return json.loads(said.out) if code == 0 else said.err
 
     return run
@@ -206,3 +206,4 @@ def test_g1_37_head_alignment_is_allocated_not_payload(inspected):
     assert document["parts"]["payload"] == 32 * 2 * 32 * 80 * 2 * 1000 == 327_680 * 1000
     assert document["parts"]["payload"] + document["parts"]["padding"] == 32 * 2 * 32 * 128 * 2 * 1000 == 524_288 * 1000
     assert document["total_bytes"] == 524_288 * 1000
+    assert (document["bytes"]["growth_per_token"], document["allocated"]["growth_per_token"]) == (327_680, 524_288)

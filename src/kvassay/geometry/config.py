@@ -39,7 +39,9 @@ def geometry_of(model: LanguageModel, context_tokens: int | None = None, choice:
     keys = model.keys
     dtype = native_dtype(model, NATIVE_DTYPES)
     layers = read_layers(model, dtype, choice)
-    longest = next((keys.whole(key, MOST_TOKENS) for key in CONTEXT_KEYS if keys.get(key) is not None), None)
+    longest = next((keys.whole(key, MOST_TOKENS) for key in CONTEXT_KEYS if keys.has(key)), None)
+    if longest is None and context_tokens is None:
+        longest = next((keys.whole(key, MOST_TOKENS) for key in CONTEXT_KEYS if keys.get(key) is not None), None)
     if context_tokens is None and longest is None:
         keys.note(f"max_position_embeddings is absent: priced at {CONTEXT_WITHOUT_LIMIT_TOKENS:,} tokens")
     context = keys.checked("--context", context_tokens or longest or CONTEXT_WITHOUT_LIMIT_TOKENS, MOST_TOKENS)

@@ -14,9 +14,10 @@ from kvassay.geometry.gguf_kinds import INTERVAL, PATTERN, RECURRENT, WINDOW, WI
 from kvassay.geometry.gguf_own_rules import own_rules
 from kvassay.geometry.gguf_translation import ARCHITECTURE, HEADS, K_WIDTH, KV_HEADS, V_WIDTH, Translation
 from kvassay.geometry.keys import MOST_HEADS, MOST_LAYERS, MOST_WIDTH, Keys, shown
-from kvassay.geometry.unread import SIGNS, says_something
+from kvassay.geometry.unread import says_something, speaks_of
 
 INNER, RANK, NEXTN = "ssm.inner_size", "ssm.time_step_rank", "nextn_predict_layers"
+MOST_NAME = 64
 WITHOUT_CACHE = ("linear_attention", "conv", "mlp")
 
 
@@ -69,6 +70,8 @@ def _architecture(header: Header, where: str) -> str:
     architecture = header.values.get(ARCHITECTURE)
     if not isinstance(architecture, str) or not architecture:
         raise BadInput(f"{where}: {ARCHITECTURE}: missing, so this GGUF does not say what it holds; of a split file name the first part")
+    if len(architecture) > MOST_NAME or not architecture.isprintable():
+        raise BadInput(f"{where}: {ARCHITECTURE}: must be a short name, not {shown(architecture)}")
     if architecture in NO_CACHE:
         raise BadInput(f"{where}: {ARCHITECTURE}: {architecture} keeps no KV cache; name the GGUF of a language model")
     if architecture in DRAFT_HEADS:
@@ -153,6 +156,7 @@ def _states(made: Translation) -> None:
     # The rank of Mamba's time steps sizes weights alone.
     made.used.add(RANK)
     if INNER in rule.names:
+        made.raw.whole(INNER, MOST_WIDTH)
         made.used.add("feed_forward_length")
     if made.architecture == "plamo2":
         made.used.add("ssm.group_count")
@@ -167,8 +171,7 @@ def _refuse_leftovers(made: Translation) -> None:
     for name, value in made.raw.values.items():
         if name in made.used or name in SAME_FACT or not says_something(value):
             continue
-        for what, signs in SIGNS.items():
-            if any(sign in f"{name}_" for sign in signs):
-                raise made.raw.refusal(
-                    name, f"{shown(value)} ({what}) is not read for {made.architecture}, and may change what the cache holds"
-                )
+        if what := speaks_of(name):
+            raise made.raw.refusal(
+                name, f"{shown(value)} ({what}) is not read for {made.architecture}, and may change what the cache holds"
+            )

@@ -141,6 +141,8 @@ def _interleaved(raw: Keys, layers: int) -> list[str]:
 
 def _compressed(raw: Keys, layers: int) -> list[str]:
     """A kind for each ratio. The list may go on past the layers."""
+    if not raw.has(RATIOS):
+        raise raw.refusal(RATIOS, "missing, and nothing is assumed for it")
     ratios = raw.wholes(RATIOS)
     if len(ratios) < layers:
         raise raw.refusal(RATIOS, f"must have one entry for each of the {layers} layers, it has {len(ratios):,}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kvassay.geometry.gguf_architectures import EXPANDED, GLM_SHARED_FROM_CONTEXT, INDEXED, LATENT, ONE_KV_HEAD_PER_HEAD
-from kvassay.geometry.gguf_kinds import RATIOS, per_layer
+from kvassay.geometry.gguf_kinds import FULL, RATIOS, per_layer
 from kvassay.geometry.gguf_translation import HEADS, K_WIDTH, KV_HEADS, V_WIDTH, Translation
 from kvassay.geometry.keys import MOST_HEADS, MOST_LAYERS, MOST_TOKENS, MOST_WIDTH, shown
 
@@ -92,6 +92,16 @@ def _gemma4(made: Translation) -> None:
     made.values.pop("v_head_dim", None)
 
 
+def _mimo(made: Translation) -> None:
+    """Full and windowed layers each have one number of KV heads."""
+    counts, kinds = per_layer(made.raw, KV_HEADS, made.layers), made.values["layer_types"]
+    far, near = ({count for count, kind in zip(counts, kinds, strict=True) if (kind == FULL) is full} for full in (True, False))
+    if len(far) > 1 or len(near) > 1:
+        raise made.raw.refusal(KV_HEADS, "MiMo has one number for its full layers and one for its windowed ones, not several")
+    made.put("swa_num_key_value_heads", max(near or far), KV_HEADS)
+    made.put("num_key_value_heads", max(far or near), KV_HEADS)
+
+
 def _starcoder(made: Translation) -> None:
     kv_heads, heads = made.values.get("num_key_value_heads"), made.values.get("num_attention_heads")
     if kv_heads not in (1, heads):
@@ -102,6 +112,17 @@ def _starcoder(made: Translation) -> None:
 def _falcon(made: Translation) -> None:
     """Only with this switch does transformers take the number of KV heads at its word."""
     made.values["new_decoder_architecture"] = True
+
+
+def _cohere2(made: Translation) -> None:
+    """Transformers takes hidden / heads whatever else is written, llama.cpp the length that is written."""
+    width, heads, hidden = (
+        made.values.get("head_dim"),
+        made.values.get("num_attention_heads"),
+        made.raw.maybe("embedding_length", MOST_WIDTH),
+    )
+    if isinstance(width, int) and isinstance(heads, int) and width * heads != hidden:
+        raise made.raw.refusal(K_WIDTH, f"{width}, but Cohere 2 has heads of {made.raw.name('embedding_length')} / {made.raw.name(HEADS)}")
 
 
 def _dbrx(made: Translation) -> None:
@@ -134,8 +155,10 @@ def _same_in_windows(made: Translation) -> None:
 
 SINGLE: dict[str, Callable[[Translation], None]] = {
     "gemma4": _gemma4,
+    "mimo2": _mimo,
     "starcoder": _starcoder,
     "falcon": _falcon,
+    "cohere2": _cohere2,
     "dbrx": _dbrx,
     "deci": _deci,
     "t5": _t5,

@@ -164,4 +164,4 @@ def window_after(keys: Keys, layers: int) -> list[Kind]:
 def window_on(keys: Keys) -> bool:
     """Whether a sliding window is set and not switched off."""
     switched = "use_sliding_window" in keys.values or "use_sliding_window" in keys.defaults
-    return keys.get("sliding_window") not in (None, 0) and (not switched or keys.flag("use_sliding_window"))
+    return (not switched or keys.flag("use_sliding_window")) and keys.get("sliding_window") not in (None, 0)

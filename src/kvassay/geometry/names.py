@@ -47,6 +47,7 @@ def keys_of(values: Mapping[str, Any], where: str, *, nested_in: str = "", model
     if model_type is not None and merged.get("model_type") is None:
         merged["model_type"] = model_type
     spelled: dict[str, str] = {}
+    read: set[str] = set()
     keys = Keys(merged, where, spelled, nested_in)
     row = class_defaults(keys.model_type)
     # An encoder-decoder's canonical names are the encoder's; its own readers ask by the decoder's names.
@@ -70,8 +71,9 @@ def keys_of(values: Mapping[str, Any], where: str, *, nested_in: str = "", model
                 raise keys.refusal(name, f"{shown(value)} contradicts {keys.name(other)} {shown(its)}")
         merged[fact] = value
         spelled[fact] = name
+        read.update(found)
     if not nested_in:
         for fact in ("num_hidden_layers", "hidden_size", "num_attention_heads"):
             defaults.pop(fact, None)
             defaults.pop(row.names.get(fact, fact), None)
-    return Keys(merged, where, spelled, nested_in, defaults, row.own)
+    return Keys(merged, where, spelled, nested_in, defaults, row.own, asked=read)

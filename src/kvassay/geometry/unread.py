@@ -16,7 +16,7 @@ SIGNS = {
         "linear_conv", "delta", "kda", "gla_", "lightning", "state_size", "d_state",
     ),
     "one latent in place of K and V": (
-        "lora_rank", "qk_nope", "qk_rope", "nope_head", "v_head", "value_length", "_mla", "use_mla", "latent",
+        "lora_rank", "qk_nope", "qk_rope", "nope_head", "v_head_dim", "value_length", "_mla", "use_mla", "latent",
     ),
     "an indexer beside the cache": ("index_topk", "index_head", "index_n_head", "indexer", "sparse_attention"),
     "shared caches": ("kv_shared", "shared_kv", "k_eq_v", "kv_sharing", "reuse_layer", "cla_", "use_cla"),
