@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import resource
@@ -89,10 +90,11 @@ def hold(model_type: str) -> dict[str, Any]:
     factory = next(
         factory
         for factory, names in (
-            (AutoModelForCausalLM, modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES),
+            # A type in several tables is run as the whole of it: with its encoder where it has one.
+            (AutoModelForSpeechSeq2Seq, modeling_auto.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES),
             (AutoModelForSeq2SeqLM, modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES),
             (AutoModelForImageTextToText, modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES),
-            (AutoModelForSpeechSeq2Seq, modeling_auto.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES),
+            (AutoModelForCausalLM, modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES),
         )
         if model_type in names
     )
@@ -113,27 +115,36 @@ def hold(model_type: str) -> dict[str, Any]:
 
 def _attends(module: Any) -> bool:
     name = type(module).__name__
-    return any(word in name for word in ("Attention", "Mixer", "Delta", "Mamba", "Conv"))
+    return any(word in name for word in ("Attention", "Mixer", "Delta", "Mamba", "Conv", "MLA"))
 
 
 def _run(model: Any, tokens: int) -> Any:
     """The cache after a prefill of all but one token and one step of decoding."""
     import torch
-    from transformers.modeling_outputs import BaseModelOutput
 
     ids = torch.randint(5, 80, (1, tokens))
     with torch.no_grad():
         if model.config.is_encoder_decoder:
-            encoded = BaseModelOutput(last_hidden_state=torch.randn(1, ENCODER_TOKENS, _encoder_width(model), dtype=torch.bfloat16))
-            first = model(encoder_outputs=encoded, decoder_input_ids=ids[:, :-1], use_cache=True)
-            return model(
-                encoder_outputs=encoded, decoder_input_ids=ids[:, -1:], past_key_values=first.past_key_values, use_cache=True
-            ).past_key_values
-        more = _extra_inputs(model)
-        first = model(input_ids=ids[:, :-1], use_cache=True, **more)
-        name = next(name for name in ("past_key_values", "cache_params", "state", "mems") if first.get(name) is not None)
-        second = model(input_ids=ids[:, -1:], use_cache=True, **{name: first[name]})
-        return second[name]
+            encoder = _encoder_inputs(model)
+            first = model(**encoder, decoder_input_ids=ids[:, :-1], use_cache=True)
+            return model(**encoder, decoder_input_ids=ids[:, -1:], past_key_values=first.past_key_values, use_cache=True).past_key_values
+        first = model(input_ids=ids[:, :-1], use_cache=True, **_extra_inputs(model))
+        name = next((name for name in ("past_key_values", "cache_params", "state") if first.get(name) is not None), None)
+        if name is None:
+            raise RuntimeError("the model returns no cache")
+        return model(input_ids=ids[:, -1:], use_cache=True, **{name: first[name]})[name]
+
+
+def _encoder_inputs(model: Any) -> dict[str, Any]:
+    """Tokens where the encoder reads tokens; else what it would have made of images or sound."""
+    import torch
+    from transformers.modeling_outputs import BaseModelOutput
+
+    if "input_ids" in inspect.signature(model.forward).parameters:
+        return {"input_ids": torch.randint(5, 80, (1, ENCODER_TOKENS))}
+    encoded = BaseModelOutput(last_hidden_state=torch.randn(1, ENCODER_TOKENS, _encoder_width(model), dtype=torch.bfloat16))
+    encoded.attention_mask = None
+    return {"encoder_outputs": encoded}
 
 
 def _extra_inputs(model: Any) -> dict[str, Any]:

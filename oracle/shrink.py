@@ -15,7 +15,8 @@ SMALL: dict[str, Any] = {
     # The library sizes the decoder's cache by the encoder's number of layers in some classes: equal numbers run.
     **dict.fromkeys(("encoder_layers", "encoder_num_hidden_layers", "num_encoder_layers"), LAYERS),
     **dict.fromkeys(("speech_encoder_layers", "depth"), 2),
-    **dict.fromkeys(("num_attention_heads", "n_head", "n_heads", "attention_heads", "decoder_attention_heads", "encoder_attention_heads"), 4),
+    **dict.fromkeys(("num_attention_heads", "n_head", "n_heads", "attention_heads", "decoder_attention_heads"), 4),
+    "encoder_attention_heads": 4,
     **dict.fromkeys(("num_decoder_attention_heads", "num_encoder_attention_heads", "decoder_num_attention_heads", "num_heads"), 4),
     **dict.fromkeys(("encoder_num_attention_heads", "speech_encoder_attention_heads"), 4),
     **dict.fromkeys(("num_key_value_heads", "num_kv_heads", "encoder_num_key_value_heads", "decoder_num_key_value_heads"), 2),
@@ -41,7 +42,8 @@ SMALL: dict[str, Any] = {
     "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 12, "linear_value_head_dim": 20,
     "linear_num_heads": 3, "linear_head_dim": 28,
     "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, "decoder_start_token_id": 1, "forced_eos_token_id": None,
-    "forced_bos_token_id": None, "sep_token_id": 3, "image_token_id": 90, "video_token_id": 91, "audio_token_id": 92, "image_token_index": 90,
+    "forced_bos_token_id": None, "sep_token_id": 3, "image_token_id": 90, "video_token_id": 91,
+    "audio_token_id": 92, "image_token_index": 90,
     "video_token_index": 91, "audio_token_index": 92, "vision_start_token_id": 93, "vision_end_token_id": 94,
     "first_k_dense_replace": 1, "num_dense_layers": 1, "num_hash_layers": 1,
     "rotary_dim": 8, "word_embed_proj_dim": 64, "projection_dim": 16, "image_size": 28, "patch_size": 14, "max_num_tiles": 2,
@@ -51,15 +53,20 @@ SMALL: dict[str, Any] = {
 
 # Encoders of images and sound are only built, never run.
 TOWER = {"num_hidden_layers": 2, "depth": 2, "num_layers": 2, "hidden_size": 32, "embed_dim": 32, "num_attention_heads": 2, "num_heads": 2,
-         "num_key_value_heads": 2, "head_dim": 16, "sliding_window": None, "out_hidden_size": 64, "d_model": 32}  # fmt: skip
+         "num_key_value_heads": 2, "head_dim": 16, "sliding_window": 7, "out_hidden_size": 64, "d_model": 32}  # fmt: skip
 
-MROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5, "mrope_section": [2, 2, 2]}}
+
+def _mrope(partial: float, section: list[int]) -> dict[str, Any]:
+    """Rotary settings whose sections add up to half of the part of a head that is rotated."""
+    return {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": partial, "mrope_section": section}}
+
+
 ONE_KV_HEAD_PER_HEAD = {"num_key_value_heads": 4}
 ATTENTION_IN_TWO = ["linear_attention", "full_attention", "linear_attention"] * 4
 # What the rules cannot know: model_type -> keys.
 OVERRIDES: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(("ministral", "hunyuan_v1_dense", "hunyuan_v1_moe", "hunyuan_vl_text"), {"head_dim": 24}),
-    **dict.fromkeys(("glm4v_text", "glm4v_moe_text", "glm_ocr_text"), MROPE | {"head_dim": 24}),
+    **{name: {"head_dim": 24} for name in ("ministral", "hunyuan_v1_dense", "hunyuan_v1_moe", "hunyuan_vl_text")},
+    **{name: _mrope(0.5, [1, 1, 2]) for name in ("glm4v_text", "glm4v_moe_text", "glm_ocr_text")},
     "bamba": {"attn_layer_indices": [2, 7]},
     "granitemoehybrid": {"layer_types": ATTENTION_IN_TWO},
     "zamba2": {"layers_block_type": ["linear_attention", "linear_attention", "hybrid"] * 4, "n_mamba_heads": 8},
@@ -71,17 +78,19 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "longcat_flash": ONE_KV_HEAD_PER_HEAD | {"head_dim": 8},
     "helium": {"head_dim": 16},
     "gpt_neo": {"attention_types": [[["global", "local"], 6]]},
-    "dots1": {"n_shared_experts": 1},
-    "cohere_compass_text": {"layer_types": ["full_attention", "sliding_attention"] * 6},
-    "qwen4_exp_text": {"token_budget": 8, "compress_ratio": 2},
-    "openelm": {},
-    "glm5_next_text": ONE_KV_HEAD_PER_HEAD,
+    "dots1": {"n_shared_experts": 1, "num_experts_per_tok": 2},
+    "qwen4_exp_text": {"indexer_budget": 8, "indexer_compress_ratio": 2},
     "nemotron_h_omni": {"video_temporal_patch_size": 2},
+    "mllama_text_model": {"cross_attention_layers": [3, 8]},
     "mllama_vision_model": {"max_num_tiles": 4},
     "ernie4_5_vl_moe_text": {"moe_intermediate_size": [48, 32]},
     "florence_vision": {"patch_size": [7, 3, 3, 3]},
     "deepseek_v4": {"num_key_value_heads": 1},
     "recurrent_gemma": {"num_key_value_heads": 1},
+    **{name: _mrope(1.0, [2, 3, 3]) for name in ("qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text")},
+    **{name: _mrope(1.0, [4, 4, 4]) for name in ("paddleocr_vl_text", "cosmos3_edge_text")},
+    "glm5_next_text": ONE_KV_HEAD_PER_HEAD | {"index_kpool": 2, "qk_rope_head_dim": 0},
+    "deepseek_v2": ONE_KV_HEAD_PER_HEAD | {"num_experts_per_tok": 2},
 }
 
 

@@ -172,10 +172,12 @@ def _head_dim(keys: Keys) -> int:
 def layer_keys(keys: Keys, index: int) -> Keys:
     """The keys as layer `index` sees them: `per_layer_config` overrides what it names. Raises BadInput."""
     overrides = keys.mapping("per_layer_config")
-    for name in overrides:
+    own: object = None
+    for name, values in overrides.items():
         if not (isinstance(name, str) and name.isdecimal() and len(name) < 8):
             raise keys.refusal("per_layer_config", f"{shown(name)} is no layer index")
-    own = overrides.get(str(index))
+        if int(name) == index:
+            own = values
     if own is None:
         return keys
     if not isinstance(own, dict):

@@ -14,6 +14,20 @@ WIDTHS = ("d_model", "hidden_size")
 HEAD_DIMS = ("d_kv", "head_dim")
 ENCODER_TOKENS = ("max_source_positions", "max_encoder_position_embeddings", "n_positions", "max_position_embeddings")
 
+# Names of a decoder layer's two attentions in transformers, `{}` for the layer's index.
+USUAL_MODULES = ("model.decoder.layers.{}.self_attn", "model.decoder.layers.{}.encoder_attn")
+T5_MODULES = ("decoder.block.{}.layer.0.SelfAttention", "decoder.block.{}.layer.1.EncDecAttention")
+MODULES = {
+    **dict.fromkeys(("t5", "mt5", "umt5", "longt5", "switch_transformers", "pop2piano", "udop"), T5_MODULES),
+    **dict.fromkeys(("t5_gemma_module", "t5gemma_decoder"), (USUAL_MODULES[0], "model.decoder.layers.{}.cross_attn")),
+    **dict.fromkeys(("seamless_m4t", "seamless_m4t_v2"), ("text_decoder.layers.{}.self_attn", "text_decoder.layers.{}.cross_attention")),
+    "t5gemma2_decoder": (USUAL_MODULES[0], USUAL_MODULES[0]),
+    "nllb-moe": (USUAL_MODULES[0], "model.decoder.layers.{}.cross_attention"),
+    "led": ("led.decoder.layers.{}.self_attn", "led.decoder.layers.{}.encoder_attn"),
+    "prophetnet": ("prophetnet.decoder.layers.{}.self_attn", "prophetnet.decoder.layers.{}.cross_attn"),
+    "speecht5": ("speecht5.decoder.wrapped_decoder.layers.{}.self_attn", "speecht5.decoder.wrapped_decoder.layers.{}.encoder_attn"),
+}
+
 
 def is_encoder_decoder(model: LanguageModel) -> bool:
     """Whether the decoder also attends to an encoder's rows in every layer."""
@@ -34,6 +48,7 @@ def encoder_decoder_layers(model: LanguageModel, encoder_tokens: int | None) -> 
     rows = encoder_tokens if encoder_tokens is not None else _encoder_tokens(model)
     rule = last_of_every(2) if keys.model_type in ("t5_gemma_module", "t5gemma_decoder") else same("full")
     kinds = kinds_of(keys, layers, rule)
+    own_module, cross_module = MODULES.get(keys.model_type, USUAL_MODULES)
     made = []
     for index, kind in enumerate(kinds):
         window = keys.whole("sliding_window", MOST_TOKENS) if kind == "sliding" else None
@@ -46,9 +61,9 @@ def encoder_decoder_layers(model: LanguageModel, encoder_tokens: int | None) -> 
             k_dim=head_dim,
             v_dim=head_dim,
             window=window,
-            module=f"model.decoder.layers.{index}.self_attn",
+            module=own_module.format(index),
         )
-        cross = {"kind": "cross", "window": None, "encoder_tokens": rows, "module": f"model.decoder.layers.{index}.encoder_attn"}
+        cross = {"kind": "cross", "window": None, "encoder_tokens": rows, "module": cross_module.format(index)}
         made += [own, own.model_copy(update=cross)]
     return tuple(made)
 

@@ -17,7 +17,7 @@ from kvassay.geometry.states import StateRule
 
 @dataclass(frozen=True)
 class Family:
-    """How to read one family. module: name of a layer's attention in transformers, `{}` for the layer's index."""
+    """How to read one family. module: name of a layer's attention in transformers, `{}` for the index of the layer."""
 
     kinds: KindRule = kinds.all_full
     shape: ShapeRule = attention.grouped
@@ -129,6 +129,13 @@ def compressed_kinds(keys: Keys, layers: int) -> Sequence[Kind]:
     return ["heavily_compressed" if index < 2 or not index % 2 else "compressed" for index in range(layers)]
 
 
+def decoders_only(keys: Keys, layers: int) -> Sequence[Kind]:
+    """Full attention where the file says that it is a decoder. Raises BadInput where it does not."""
+    if not keys.flag("is_decoder"):
+        raise keys.refusal("is_decoder", f"not true, so this {keys.model_type} is an encoder, which keeps no KV cache")
+    return kinds.all_full(keys, layers)
+
+
 def zamba_kinds(keys: Keys, layers: int) -> Sequence[Kind]:
     """Mamba in every layer; attention beside it in the third, and from then on by period and offset."""
     front: list[Kind] = ["recurrent", "recurrent", "hybrid"]
@@ -147,26 +154,42 @@ PLAIN = Family()
 WINDOWED = Family(kinds=kinds.window_everywhere)
 AFTER = Family(kinds=kinds.window_after)
 GPT2 = Family(module="transformer.h.{}.attn")
+SHARED_BLOCK = "model.layers.{}.shared_transformer.self_attn"
 EVERY_NTH = "full_attention_interval"
 DELTA = Family(kinds=kinds.last_of_every(EVERY_NTH, near="recurrent"), state=states.gated_delta, state_module="model.layers.{}.linear_attn")
 MAMBA2 = Family(state=states.mamba2)
 EVERY_SIXTH = Family(kinds=kinds.ending_full(kinds.last_of_every(6)), shape=attention.global_apart)
 
+# Encoders that transformers also registers as decoders: only a file that says is_decoder keeps a cache.
+ENCODERS = (
+    "bert", "bert-generation", "big_bird", "camembert", "data2vec-text", "electra", "ernie", "megatron-bert", "rembert", "roberta",
+    "roberta-prelayernorm", "roc_bert", "roformer", "xlm-roberta", "xlm-roberta-xl", "xmod",
+)  # fmt: skip
+
+
+def _encoder_module(model_type: str) -> str:
+    """Where such an encoder keeps its self-attention: under the name of its base model."""
+    bases = {"megatron-bert": "bert", "data2vec-text": "data2vec_text", "bert-generation": "bert", "big_bird": "bert"}
+    base = bases.get(model_type, "roberta" if "roberta" in model_type or model_type in ("camembert", "xmod") else model_type)
+    return f"{base}.encoder.layer.{{}}.attention.self"
+
+
 FAMILIES: dict[str, Family] = {
+    **{name: Family(kinds=decoders_only, shape=attention.multi_head, module=_encoder_module(name)) for name in ENCODERS},
     **dict.fromkeys((
         "llama", "phi", "olmo", "olmo2", "olmoe", "granite", "granitemoe", "granitemoeshared", "stablelm", "cohere", "gemma", "helium",
         "ernie4_5", "ernie4_5_moe", "seed_oss", "arcee", "apertus", "glm", "glm4", "glm4_moe", "hunyuan_v1_dense", "hunyuan_v1_moe",
         "minimax_m2", "bitnet", "persimmon", "nemotron", "solar_open", "flex_olmo", "aria_text", "jais2", "hyperclovax", "hy_v3",
-        "nanochat", "mllama_text_model", "qwen2_vl_text", "qwen2_5_vl_text", "qwen3_vl_text", "qwen3_vl_moe_text", "qwen3_moe",
-        "deepseek_v2", "deepseek_v3", "minicpm3", "glm4_moe_lite", "youtu", "axk1", "mistral4", "kimi_k2", "gpt_neox_japanese", "biogpt",
-        "diffllama", "xglm", "longcat_flash", "glm4v_text", "glm4v_moe_text", "glm_ocr_text", "ernie4_5_vl_moe_text", "emu3_text_model",
+        "nanochat", "mllama_text_model", "qwen2_vl_text", "qwen2_5_vl_text", "qwen3_vl_text", "qwen3_vl_moe_text",
+        "deepseek_v2", "deepseek_v3", "minicpm3", "glm4_moe_lite", "youtu", "axk1", "mistral4", "kimi_k2",
+        "diffllama", "xglm", "glm4v_text", "glm4v_moe_text", "glm_ocr_text", "ernie4_5_vl_moe_text", "emu3_text_model",
         "chameleon", "mimo", "mllama",
     ), PLAIN),
     **dict.fromkeys((
         "mistral", "mixtral", "starcoder2", "phi3", "phimoe", "phi4_multimodal", "phi4mm", "ministral", "ministral3", "moshi",
-        "kyutai_speech_to_text", "voxtral_realtime_text",
+        "kyutai_speech_to_text", "voxtral_realtime_text", "qwen3_moe", "qwen3_omni_moe_text", "doge",
     ), WINDOWED),
-    **dict.fromkeys(("qwen2", "qwen2_moe", "qwen3", "dots1", "qwen2_5_omni_text", "qwen3_omni_moe_text", "deepseek_ocr2_text"), AFTER),
+    **dict.fromkeys(("qwen2", "qwen2_moe", "qwen3", "dots1", "qwen2_5_omni_text", "deepseek_ocr2_text"), AFTER),
     "smollm3": Family(kinds=smollm3_kinds),
     "gemma2": Family(kinds=kinds.last_of_every(2)),
     "vaultgemma": Family(kinds=kinds.last_of_every(2)),
@@ -186,19 +209,26 @@ FAMILIES: dict[str, Family] = {
     "mimo_v2_flash": Family(kinds=mimo_kinds, shape=attention.twice_the_heads),
     **dict.fromkeys(("laguna", "mellum", "step3p5"), PLAIN),
     "inkling_text": Family(
-        kinds=kinds.last_of_every(6, far="hybrid", near="hybrid_sliding"), shape=attention.sliding_apart, window="sliding_window_size"
+        kinds=kinds.last_of_every(6, far="hybrid", near="hybrid_sliding"),
+        shape=attention.sliding_apart,
+        state=states.four_convolutions,
     ),
     "gpt_neo": Family(kinds=gpt_neo_kinds, window="window_size", module="transformer.h.{}.attn.attention"),
-    **dict.fromkeys(("gpt2", "gpt-sw3", "openai-gpt", "gptj", "codegen", "ctrl"), replace(GPT2, shape=attention.multi_query)),
+    **dict.fromkeys(("gpt2", "gpt-sw3", "openai-gpt", "gptj", "codegen"), replace(GPT2, shape=attention.multi_query)),
     **dict.fromkeys(("gpt_bigcode", "santacoder", "starcoder"), replace(GPT2, shape=attention.multi_query)),
+    "gpt_neox_japanese": Family(shape=attention.multi_head, module="gpt_neox_japanese.layers.{}.attention"),
+    "biogpt": Family(shape=attention.multi_head, module="biogpt.layers.{}.self_attn"),
+    "ctrl": replace(GPT2, module="transformer.h.{}.multi_head_attention"),
+    "modernbert-decoder": Family(kinds=kinds.first_of_every("global_attn_every_n_layers"), module="model.layers.{}.attn"),
     "gpt_neox": Family(shape=attention.multi_head, module="gpt_neox.layers.{}.attention"),
     "bloom": Family(shape=attention.multi_head, module="transformer.h.{}.self_attention"),
     "mpt": Family(shape=attention.multi_head, module="transformer.blocks.{}.attn"),
     "opt": Family(shape=attention.multi_head, module="model.decoder.layers.{}.self_attn"),
     **dict.fromkeys(("falcon", "RefinedWeb", "RefinedWebModel"), Family(shape=attention.falcon, module="transformer.h.{}.self_attention")),
     "dbrx": Family(shape=attention.nested_attention, module="transformer.blocks.{}.norm_attn_norm.attn"),
+    "longcat_flash": Family(module="model.layers.{half}.self_attn.{odd}"),
     "chatglm": Family(shape=attention.grouped_by_switch),
-    "jetmoe": Family(shape=attention.kv_channels),
+    "jetmoe": Family(shape=attention.kv_channels, module="model.layers.{}.self_attention"),
     "openelm": Family(module="transformer.layers.{}.attn"),
     **dict.fromkeys(("nemotron-nas", "deci"), Family(shape=attention.by_blocks)),
     **dict.fromkeys(("deepseek_v32", "glm_moe_dsa", "axk2", "hy_v4"), Family(kinds=kinds.same("indexed"))),
@@ -216,13 +246,14 @@ FAMILIES: dict[str, Family] = {
     "granitemoehybrid": replace(MAMBA2, kinds=kinds.same("recurrent")),
     "nemotron_h": replace(MAMBA2, kinds=nemotron_h_kinds, module="model.layers.{}.mixer", state_module="model.layers.{}.mixer"),
     "falcon_h1": replace(MAMBA2, kinds=kinds.same("hybrid")),
-    "zamba2": replace(MAMBA2, shape=attention.twice_as_wide),
-    "zamba": Family(kinds=zamba_kinds, shape=attention.twice_as_wide, state=states.mamba),
+    "zamba2": replace(MAMBA2, shape=attention.twice_as_wide, module=SHARED_BLOCK),
+    "zamba": Family(kinds=zamba_kinds, shape=attention.twice_as_wide, state=states.mamba, module="model.layers.{}.shared_transf.self_attn"),
     "mamba2": replace(MAMBA2, kinds=kinds.same("recurrent"), state_module="backbone.layers.{}.mixer"),
     **dict.fromkeys(
         ("mamba", "falcon_mamba"), Family(kinds=kinds.same("recurrent"), state=states.mamba, state_module="backbone.layers.{}.mixer")
     ),
     **dict.fromkeys(("lfm2", "lfm2_moe"), Family(kinds=kinds.listed("full_attn_idxs", "full", "recurrent"), state=states.short_conv)),
     "recurrent_gemma": Family(kinds=kinds.repeated("block_types"), state=states.gated_lru),
+    "zaya": Family(kinds=kinds.same("hybrid"), state=states.delayed_values),
     "rwkv": Family(kinds=kinds.same("recurrent"), state=states.rwkv, state_module="rwkv.blocks.{}.attention"),
 }  # fmt: skip

@@ -29,6 +29,9 @@ def indexer_dims(keys: Keys, layers: int) -> list[int]:
     if not keys.owns("index_topk") and not keys.owns("index_head_dim"):
         return [0] * layers
     width = keys.whole("index_head_dim", MOST_HEADS)
+    if keys.get("index_kpool") is not None:
+        # Keys are pooled on reading, so each row keeps its key, its gate and whether it counts (GLM-5.3-Flash).
+        width = 2 * width + 1
     return [width if own else 0 for own in _own_indexers(keys, layers)]
 
 

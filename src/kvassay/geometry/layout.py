@@ -16,6 +16,7 @@ from kvassay.geometry.kinds import Kind, KindRule, kinds_of, layer_count
 from kvassay.geometry.language_model import LanguageModel
 from kvassay.geometry.latent import Latent, has_latent, indexer_dims, latent_shape
 from kvassay.geometry.sharing import readers_of
+from kvassay.geometry.states import StateRule
 from kvassay.geometry.unread import refuse_foreign, refuse_unread
 from kvassay.records.geometry import Layer, LayerKind, State
 
@@ -24,6 +25,17 @@ WINDOWS = ("sliding", "hybrid_sliding", "chunked")
 KEEPS_STATE = ("recurrent", "hybrid", "hybrid_sliding")
 COMPRESSION = {"compressed": "compressed_sparse_attention", "heavily_compressed": "heavily_compressed_attention"}
 COMPRESSION_BY_DEFAULT = {"compressed": 4, "heavily_compressed": 128}
+
+
+# Where a multimodal model of transformers keeps its language model, if not under model.language_model.
+NESTED_MODULES = {
+    "idefics2": "model.text_model.",
+    "idefics3": "model.text_model.",
+    "smolvlm": "model.text_model.",
+    "kosmos-2.5": "text_model.model.",
+    "qwen2_5_omni_thinker": "model.",
+    "qwen3_omni_moe_thinker": "model.",
+}
 
 
 @dataclass(frozen=True)
@@ -92,10 +104,11 @@ def _layers(keys: Keys, layers: int, family: Family, dtype: str, choice: Choice)
     readers = readers_of(keys, kinds)
     latent = has_latent(keys)
     indexers = indexer_dims(keys, layers) if "indexed" in kinds or latent else [0] * layers
-    kept = _states(keys, kinds, family, dtype)
+    state = _state_rule(keys, kinds, family)
     made: list[Layer] = []
     for index, kind in enumerate(kinds):
         its = layer_keys(keys, index)
+        shape: Shape | None = None
         if kind not in ("recurrent", "none"):
             shape = latent_shape(its, choice.mla) if latent else family.shape(its, index, kind)
             if kind in COMPRESSION or (kind == "sliding" and keys.model_type == "deepseek_v4"):
@@ -109,8 +122,8 @@ def _layers(keys: Keys, layers: int, family: Family, dtype: str, choice: Choice)
                     index, "mla" if latent else LAYER_KINDS.get(kind, "full"), shape, window, family, readers[index], indexers[index]
                 )
             )
-        if kind in KEEPS_STATE:
-            made.append(_without_cache(index, "recurrent", family.state_module, kept))
+        if state is not None and kind in KEEPS_STATE:
+            made.append(_without_cache(index, "recurrent", family.state_module, state(its, dtype, shape)))
         elif kind == "none":
             made.append(_without_cache(index, "none", family.module, ()))
     return made
@@ -130,14 +143,14 @@ def _window(keys: Keys, index: int, kind: Kind, family: Family) -> int | None:
     return None
 
 
-def _states(keys: Keys, kinds: Sequence[Kind], family: Family, dtype: str) -> tuple[State, ...]:
+def _state_rule(keys: Keys, kinds: Sequence[Kind], family: Family) -> StateRule | None:
     if not any(kind in KEEPS_STATE for kind in kinds):
-        return ()
+        return None
     rule = family.state or states.by_keys(keys)
     if rule is None:
         key = next((key for key in kind_rules.LISTS if keys.has(key)), "layer_types")
         raise keys.refusal(key, f"names recurrent layers, and what model_type {keys.model_type} keeps in them is not known here")
-    return rule(keys, dtype)
+    return rule
 
 
 def _attention(
@@ -154,14 +167,14 @@ def _attention(
         k_dim=shape.k_dim,
         v_dim=shape.v_dim,
         window=window,
-        module=family.module.format(index),
+        module=_module(family.module, index),
         indexer_dim=indexer,
     )
 
 
 def _compressed(keys: Keys, index: int, kind: Kind, shape: Shape, family: Family, dtype: str) -> list[Layer]:
     """DeepSeek V4: K serves as V. A window of it, beside one row for every `ratio` tokens and the open window of the compressor."""
-    near = _attention(index, "sliding", Shape(shape.kv_heads, shape.k_dim, 0), keys.whole("sliding_window", MOST_TOKENS), family, None, 0)
+    near = _attention(index, "sliding", Shape(1, shape.k_dim, 0), keys.whole("sliding_window", MOST_TOKENS), family, None, 0)
     if kind == "sliding":
         return [near]
     rates = keys.inside("compress_rates")
@@ -169,14 +182,19 @@ def _compressed(keys: Keys, index: int, kind: Kind, shape: Shape, family: Family
     overlapping = kind == "compressed"
     indexer = keys.whole("index_head_dim") if overlapping else 0
     # K and gate of the open window; overlapping windows are twice as wide and carry half of the last one.
-    rows = 2 * ((ratio - 1) * 2 + 1) if overlapping else 2 * (ratio - 1)
+    rows = 2 * ((ratio - 1) * 2 + ratio) if overlapping else 2 * (ratio - 1)
     buffers = State(name="compressor", parts=1, elements_per_part=rows * (shape.k_dim + indexer), dtype=dtype)
     far = near.model_copy(update={"kind": "full", "window": None, "tokens_per_entry": ratio, "indexer_dim": indexer, "states": (buffers,)})
     return [near, far]
 
 
+def _module(template: str, index: int) -> str:
+    """The name of one layer's module; a layer of two attentions (LongCat) counts as two, so `half` and `odd` are also filled in."""
+    return template.format(index, half=index // 2, odd=index % 2)
+
+
 def _without_cache(index: int, kind: LayerKind, module: str, kept: tuple[State, ...]) -> Layer:
     bare = Layer(
-        index=index, kind=kind, owner=False, reads_from=None, kv_heads=0, k_dim=0, v_dim=0, window=None, module=module.format(index)
+        index=index, kind=kind, owner=False, reads_from=None, kv_heads=0, k_dim=0, v_dim=0, window=None, module=_module(module, index)
     )
     return bare.model_copy(update={"states": kept})

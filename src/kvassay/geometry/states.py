@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kvassay.geometry.attention import Shape
 from kvassay.geometry.keys import MOST_HEADS, MOST_WIDTH, Keys, shown
 from kvassay.records.geometry import STATE_BYTES, State
 
-# States of one recurrent layer, from the keys and the native dtype.
-StateRule = Callable[[Keys, str], tuple[State, ...]]
+# States of one layer, from the keys, the native dtype, and the shape of the attention beside it where there is one.
+StateRule = Callable[[Keys, str, Shape | None], tuple[State, ...]]
 
 
-def mamba(keys: Keys, dtype: str) -> tuple[State, ...]:
+def mamba(keys: Keys, dtype: str, beside: Shape | None) -> tuple[State, ...]:
     """Mamba: a column of `state_size` per channel."""
     width = _mamba_width(keys)
     return (_matrix(keys, width, _of(keys, "state_size", "mamba_d_state")), _conv(width, 1, _kernel(keys), dtype))
 
 
-def mamba2(keys: Keys, dtype: str) -> tuple[State, ...]:
+def mamba2(keys: Keys, dtype: str, beside: Shape | None) -> tuple[State, ...]:
     """Mamba-2: head_dim × state per head; the convolution runs over the channels and over B and C of every group."""
     heads = _of(keys, "mamba_num_heads", "mamba_n_heads", "n_mamba_heads", "num_heads")
     state = _of(keys, "ssm_state_size", "mamba_d_state", "state_size")
@@ -35,7 +36,7 @@ def mamba2(keys: Keys, dtype: str) -> tuple[State, ...]:
     )
 
 
-def gated_delta(keys: Keys, dtype: str) -> tuple[State, ...]:
+def gated_delta(keys: Keys, dtype: str, beside: Shape | None) -> tuple[State, ...]:
     """Gated DeltaNet: a key × value matrix per value head; the convolution runs over Q, K and V."""
     k_heads, v_heads = _of(keys, "linear_num_key_heads"), _of(keys, "linear_num_value_heads")
     k_dim, v_dim, kernel = _of(keys, "linear_key_head_dim"), _of(keys, "linear_value_head_dim"), _of(keys, "linear_conv_kernel_dim")
@@ -46,7 +47,7 @@ def gated_delta(keys: Keys, dtype: str) -> tuple[State, ...]:
     )
 
 
-def kimi_delta(keys: Keys, dtype: str) -> tuple[State, ...]:
+def kimi_delta(keys: Keys, dtype: str, beside: Shape | None) -> tuple[State, ...]:
     """Kimi Delta Attention: a square matrix per head and three convolutions, all FP32."""
     inner = keys.inside("linear_attn_config") if keys.has("linear_attn_config") else keys
     heads = _of(inner, "linear_num_heads", "num_heads")
@@ -58,31 +59,51 @@ def kimi_delta(keys: Keys, dtype: str) -> tuple[State, ...]:
     )
 
 
-def lightning(keys: Keys, dtype: str) -> tuple[State, ...]:
+def lightning(keys: Keys, dtype: str, beside: Shape | None) -> tuple[State, ...]:
     """Lightning attention: a square matrix per query head, in the model's dtype."""
     heads = keys.whole("num_attention_heads", MOST_HEADS)
     width = keys.maybe("head_dim", MOST_HEADS) or keys.whole("hidden_size", MOST_WIDTH) // heads
     return (State(name="recurrent", parts=heads, elements_per_part=width * width, dtype=dtype),)
 
 
-def short_conv(keys: Keys, dtype: str) -> tuple[State, ...]:
+def short_conv(keys: Keys, dtype: str, beside: Shape | None) -> tuple[State, ...]:
     """A short convolution over the hidden channels and nothing else (LFM2)."""
     return (_conv(keys.whole("hidden_size", MOST_WIDTH), 1, _of(keys, "conv_L_cache"), dtype),)
 
 
-def gated_lru(keys: Keys, dtype: str) -> tuple[State, ...]:
+def gated_lru(keys: Keys, dtype: str, beside: Shape | None) -> tuple[State, ...]:
     """RG-LRU: one FP32 number per channel and a short convolution (RecurrentGemma)."""
     width = keys.maybe("lru_width") or keys.whole("hidden_size", MOST_WIDTH)
     return (State(name="recurrent", parts=width, elements_per_part=1, dtype="float32"), _conv(width, 1, _of(keys, "conv1d_width"), dtype))
 
 
-def rwkv(keys: Keys, dtype: str) -> tuple[State, ...]:
+def rwkv(keys: Keys, dtype: str, beside: Shape | None) -> tuple[State, ...]:
     """RWKV-4: the last token of both mixes, and numerator, denominator and maximum in FP32."""
     hidden = keys.whole("hidden_size", MOST_WIDTH)
     width = keys.maybe("attention_hidden_size") or hidden
     return (
         State(name="shift", parts=hidden, elements_per_part=2, dtype=dtype),
         State(name="recurrent", parts=width, elements_per_part=3, dtype="float32"),
+    )
+
+
+def four_convolutions(keys: Keys, dtype: str, beside: Shape | None) -> tuple[State, ...]:
+    """FP32 convolutions over K, V and twice over the hidden channels (Inkling)."""
+    if beside is None:
+        raise keys.refusal("layer_types", "names a layer of convolutions alone, which this family does not have")
+    kernel, hidden = _kernel(keys), keys.whole("hidden_size", MOST_WIDTH)
+    over_kv = State(name="conv_kv", parts=beside.kv_heads, elements_per_part=(beside.k_dim + beside.v_dim) * (kernel - 1), dtype="float32")
+    return (over_kv, State(name="conv_hidden", parts=2, elements_per_part=hidden * (kernel - 1), dtype="float32"))
+
+
+def delayed_values(keys: Keys, dtype: str, beside: Shape | None) -> tuple[State, ...]:
+    """Two columns of Q and K before their convolutions, and half of each value head of the last token (ZAYA)."""
+    if beside is None:
+        raise keys.refusal("layer_types", "names a layer without attention, which this family does not have")
+    channels = (keys.whole("num_attention_heads", MOST_HEADS) + beside.kv_heads) * beside.k_dim
+    return (
+        State(name="qk_columns", parts=1, elements_per_part=2 * channels, dtype=dtype),
+        State(name="delayed_v", parts=beside.kv_heads, elements_per_part=beside.v_dim // 2, dtype=dtype),
     )
 
 
