@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 DEMO := runs/demo
 
-.PHONY: setup demo test check clean
+.PHONY: setup demo test test-slow check oracle-geometry clean
 
 setup: $(VENV)/.ready
 
@@ -25,6 +25,9 @@ test: setup
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow
+
+oracle-geometry: setup
+	$(BIN)/python -m oracle.geometry
 
 check: setup
 	$(BIN)/ruff check .

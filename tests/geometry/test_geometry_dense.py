@@ -175,7 +175,8 @@ def test_keys_that_switch_nothing_on_are_passed_over(change):
 
 
 @pytest.mark.parametrize(
-    ("model_type", "key", "filled"), [("qwen2", "num_key_value_heads", 32), ("mixtral", "num_key_value_heads", 8), ("qwen3", "head_dim", 128)]
+    ("model_type", "key", "filled"),
+    [("qwen2", "num_key_value_heads", 32), ("mixtral", "num_key_value_heads", 8), ("qwen3", "head_dim", 128)],
 )
 def test_what_transformers_fills_in_is_said(model_type, key, filled):
     config = LLAMA_3_8B | {"model_type": model_type, "num_attention_heads": 64}

@@ -170,7 +170,8 @@ ENCODERS = (
 def _encoder_module(model_type: str) -> str:
     """Where such an encoder keeps its self-attention: under the name of its base model."""
     bases = {"megatron-bert": "bert", "data2vec-text": "data2vec_text", "bert-generation": "bert", "big_bird": "bert"}
-    base = bases.get(model_type, "roberta" if "roberta" in model_type or model_type in ("camembert", "xmod") else model_type)
+    base = bases.get(model_type, "roberta" if model_type in ("camembert", "xmod", "xlm-roberta", "xlm-roberta-xl") else model_type)
+    base = base.replace("-", "_")
     return f"{base}.encoder.layer.{{}}.attention.self"
 
 

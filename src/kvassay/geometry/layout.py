@@ -68,10 +68,10 @@ def read_layers(model: LanguageModel, dtype: str, choice: Choice) -> tuple[Layer
         refuse_unread(keys)
     elif keys.own is not None:
         refuse_foreign(keys)
-    prefix = "model.language_model." if model.outer else "model."
-    return tuple(
-        layer.model_copy(update={"module": prefix + layer.module.removeprefix("model.")}) if model.outer else layer for layer in own
-    )
+    if not model.outer:
+        return tuple(own)
+    prefix = NESTED_MODULES.get(model.model_type, "model.language_model.")
+    return tuple(layer.model_copy(update={"module": prefix + layer.module.removeprefix("model.")}) for layer in own)
 
 
 def _by_its_keys(keys: Keys) -> Family:
