@@ -63,13 +63,13 @@ FAMILIES = [
     full("ERNIE-4.5-21B-A3B", config("ernie4_5_moe", 28, 2560, 20, 4, head_dim=128), 28 * 2 * 4 * 128 * 2),
     full("Nemotron-4-Minitron-8B", config("nemotron", 32, 4096, 48, 8, head_dim=128), 32 * 2 * 8 * 128 * 2),
     full("MiMo-7B", config("mimo", 36, 4096, 32, 8, head_dim=128, num_nextn_predict_layers=1), 36 * 2 * 8 * 128 * 2),
+    full("InternLM2-7B", config("internlm2", 32, 4096, 32, 8), 32 * 2 * 8 * 128 * 2),
     full("StableLM-2-12B", config("stablelm", 40, 5120, 32, 8), 40 * 2 * 8 * 160 * 2),
 ]  # fmt: skip
 
 # Types without a reader of their own, under the usual keys.
 STRANGERS = [
     full("Yi-34B's shape", config("a_model_of_next_year", 60, 7168, 56, 8), 60 * 2 * 8 * 128 * 2),
-    full("InternLM2-7B", config("internlm2", 32, 4096, 32, 8), 32 * 2 * 8 * 128 * 2),
 ]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kvassay.cli.inspect_engine import engine_parts
 from kvassay.cli.inspect_look import Seen
-from kvassay.geometry.price import allocated_growth_per_token, layer_bytes_per_token
+from kvassay.geometry.price import allocated_growth_per_token, effective_bits, layer_bytes_per_token, native_pairs
 from kvassay.records.geometry import Geometry
 
 
@@ -36,7 +37,15 @@ def as_document(seen: Seen) -> dict[str, Any]:
         document["draft"] = geometry.draft.model_dump(mode="json")
     if seen.rank is not None:
         document["per_rank"] = {"ranks": asked.ranks, **seen.rank.bytes.model_dump(), "total_bytes": seen.rank.total_bytes}
-    return document
+    return document | _savings(seen) | engine_parts(seen)
+
+
+def _savings(seen: Seen) -> dict[str, float]:
+    """Effective bits, and the share of a native request that the chosen formats save; nothing where all of them are native."""
+    if seen.pairs == native_pairs(seen.geometry):
+        return {}
+    bits, saved = effective_bits(seen.geometry, seen.pairs), 1 - seen.geometry.total_bytes / seen.native_bytes
+    return {"bits_per_element": bits, "saved_fraction": saved}
 
 
 def _indexer(geometry: Geometry) -> dict[str, int]:

@@ -6,15 +6,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kvassay.errors import BadInput
-from kvassay.formats import NATIVE, law
+from kvassay.formats import FORMATS, NATIVE, law
+from kvassay.geometry.alike import bytes_of_tokens
 from kvassay.geometry.config import read_geometry
 from kvassay.geometry.draft import draft_of
+from kvassay.geometry.grouping import Grouping, grouping_trade_off, kind_counts, smallest_grouping
 from kvassay.geometry.layout import Choice
-from kvassay.geometry.price import with_price
+from kvassay.geometry.memory import Capacity, capacity, parse_bytes
+from kvassay.geometry.price import native_pairs, with_price
 from kvassay.geometry.ranks import per_rank
+from kvassay.geometry.reading_files import read_readings
+from kvassay.geometry.readings import Comparison, compare
+from kvassay.geometry.reservation import HybridFloor, Reservation, hybrid_floor, reserve
 from kvassay.geometry.storage import Storage
 from kvassay.records.frontier import Pair
-from kvassay.records.geometry import Draft, Geometry
+from kvassay.records.geometry import Draft, Geometry, Layer
 
 
 @dataclass(frozen=True)
@@ -40,12 +46,25 @@ class Look:
 
 @dataclass(frozen=True)
 class Seen:
-    """The answer. geometry: priced with `pairs`, one per owner. rank: what each rank holds, priced alike."""
+    """The answer. geometry: priced with `pairs`, one per owner. rank: what each rank holds, priced alike.
+
+    native_bytes: `geometry.total_bytes` had every format been native. reservation: with --block and --chunk; floor: with --block, of a
+    hybrid; groupings: with --block, of a model with several kinds of cache. capacity, chosen_requests (in `pairs`, None where these are
+    native) and readings are of one rank where there are ranks.
+    """
 
     asked: Look
     geometry: Geometry
     pairs: tuple[Pair, ...]
     rank: Geometry | None
+    native_bytes: int
+    reservation: Reservation | None
+    rank_reservation: Reservation | None
+    floor: HybridFloor | None
+    groupings: tuple[Grouping, ...]
+    capacity: Capacity | None
+    chosen_requests: int | None
+    readings: Comparison | None
 
 
 def look(asked: Look) -> Seen:
@@ -57,7 +76,45 @@ def look(asked: Look) -> Seen:
     _refuse_expanded_v(asked, read, pairs)
     geometry = with_price(read, pairs, read.context_tokens, asked.storage)
     rank = per_rank(geometry, pairs, asked.ranks, asked.storage) if asked.ranks else None
-    return Seen(asked, geometry, pairs, rank)
+    held = rank or geometry
+    counts = kind_counts(geometry) if asked.block_tokens else {}
+    room = _capacity(asked, held)
+    return Seen(
+        asked=asked,
+        geometry=geometry,
+        pairs=pairs,
+        rank=rank,
+        native_bytes=bytes_of_tokens(geometry, native_pairs(geometry), asked.storage)(geometry.context_tokens),
+        reservation=_reservation(asked, geometry, pairs),
+        rank_reservation=_reservation(asked, rank, pairs) if rank else None,
+        floor=hybrid_floor(held, pairs, asked.block_tokens, smallest_grouping(counts)) if asked.block_tokens and counts else None,
+        groupings=grouping_trade_off(counts) if len(counts) > 1 else (),
+        capacity=room,
+        chosen_requests=room.free_bytes // held.total_bytes if room and pairs != native_pairs(held) else None,
+        readings=_readings(asked, held, pairs),
+    )
+
+
+def _reservation(asked: Look, geometry: Geometry, pairs: tuple[Pair, ...]) -> Reservation | None:
+    if asked.block_tokens is None or asked.chunk_tokens is None:
+        return None
+    return reserve(geometry, pairs, geometry.context_tokens, asked.block_tokens, asked.chunk_tokens, asked.storage)
+
+
+def _capacity(asked: Look, geometry: Geometry) -> Capacity | None:
+    if asked.memory is None:
+        return None
+    memory = parse_bytes(asked.memory, "--memory")
+    weights = 0 if asked.weights is None else parse_bytes(asked.weights, "--weights")
+    unequal = any(_of_unequal_widths(layer) for layer in geometry.owners)
+    names = [name for name in FORMATS if not unequal or law(name, geometry.native_dtype).element_bits >= 16]
+    return capacity(geometry, geometry.context_tokens, memory, weights, asked.storage, names)
+
+
+def _readings(asked: Look, geometry: Geometry, pairs: tuple[Pair, ...]) -> Comparison | None:
+    if asked.from_logs is None:
+        return None
+    return compare(read_readings(asked.from_logs), geometry, pairs, asked.storage, asked.block_tokens, asked.chunk_tokens)
 
 
 def _chosen_pairs(asked: Look, geometry: Geometry) -> tuple[Pair, ...]:
@@ -77,11 +134,15 @@ def _chosen_pairs(asked: Look, geometry: Geometry) -> tuple[Pair, ...]:
 def _refuse_expanded_v(asked: Look, geometry: Geometry, pairs: tuple[Pair, ...]) -> None:
     """Engines that expand a latent keep K and V of different width, have no flash attention for that, and quantized V needs it."""
     for layer, pair in zip(geometry.owners, pairs, strict=True):
-        if layer.kind == "mla" and layer.v_dim and layer.v_dim != layer.k_dim and law(pair.v, geometry.native_dtype).element_bits < 16:
+        if _of_unequal_widths(layer) and law(pair.v, geometry.native_dtype).element_bits < 16:
             raise BadInput(
                 f"--v {pair.v}: layer {layer.index} expands its latent to K of {layer.k_dim} and V of {layer.v_dim} elements; quantized V "
                 "needs flash attention, and that needs one width. Leave V native, or serve the latent (--mla latent)"
             )
+
+
+def _of_unequal_widths(layer: Layer) -> bool:
+    return layer.kind == "mla" and layer.v_dim not in (0, layer.k_dim)
 
 
 def _draft(asked: Look, geometry: Geometry) -> Draft:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kvassay.cli.inspect_document import as_document
+from kvassay.cli.inspect_engine_text import engine_lines
 from kvassay.cli.inspect_look import Seen
+from kvassay.cli.inspect_units import columns, sized
 from kvassay.geometry.price import layer_bytes_per_token
 from kvassay.records.geometry import Layer
-
-UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
 def as_text(seen: Seen) -> str:
@@ -30,6 +30,9 @@ def as_text(seen: Seen) -> str:
             _number("cross", cross["bytes_per_encoder_token"], f"per encoder token, {cross['encoder_tokens']:,} of them, within fixed")
         )
     lines += ["", f"at {geometry.context_tokens:,} tokens one request holds {sized(geometry.total_bytes)}"]
+    if "bits_per_element" in document:
+        bits, saved = document["bits_per_element"], document["saved_fraction"]
+        lines.append(f"  {bits:.6f} bits per element, {saved:.1%} less than native ({sized(seen.native_bytes)})")
     if geometry.parts.padding:
         held = geometry.parts.payload + geometry.parts.scales
         grown = document["allocated"]["growth_per_token"]
@@ -47,15 +50,7 @@ def as_text(seen: Seen) -> str:
             f"with speculation on, {draft.source} ({len(draft.layers)} layers) holds {sized(draft.total_bytes)} more, "
             f"growth {draft.bytes.growth_per_token:,} bytes per token"
         )
-    return "\n".join(lines)
-
-
-def sized(count: int) -> str:
-    """Bytes in the largest unit that leaves at least 1, two decimals."""
-    for unit, name in UNITS:
-        if count >= unit:
-            return f"{count / unit:,.2f} {name}"
-    return f"{count:,} bytes"
+    return "\n".join([*lines, *engine_lines(seen)])
 
 
 def _number(name: str, count: int, what: str) -> str:
@@ -75,9 +70,7 @@ def _table(seen: Seen) -> list[str]:
             idle = _without_cache(layer)
             rows[idle] = rows.get(idle, 0) + 1
     head = ("layers", "kind", "KV heads", "K/V dim", "keeps", "format K/V", "bytes per row and layer")
-    cells = [head, *((str(count), *key) for key, count in rows.items())]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    return columns(head, [(str(count), *key) for key, count in rows.items()], indent="")
 
 
 def _without_cache(layer: Layer) -> tuple[str, ...]:

@@ -8,8 +8,6 @@ from typing import Any
 from kvassay.errors import BadInput
 from kvassay.formats import NATIVE_DTYPES
 from kvassay.geometry.draft import draft_of, own_draft_layers
-from kvassay.geometry.gguf_header import MAGIC, read_header
-from kvassay.geometry.gguf_keys import gguf_keys
 from kvassay.geometry.keys import MOST_TOKENS, Keys
 from kvassay.geometry.language_model import LanguageModel, language_model, native_dtype
 from kvassay.geometry.layout import Choice, read_layers
@@ -18,6 +16,7 @@ from kvassay.geometry.price import priced
 from kvassay.records.geometry import Geometry
 from kvassay.store import parse_json
 
+GGUF_MAGIC = b"GGUF"
 # Nested garbage of this size stays under 200 MB once parsed.
 MAX_CONFIG_BYTES = 4 * 2**20
 CONTEXT_WITHOUT_LIMIT_TOKENS = 32_768
@@ -64,7 +63,10 @@ def read_language_model(path: Path) -> LanguageModel:
     try:
         with path.open("rb") as handle:
             data = handle.read(4)
-            if data == MAGIC:
+            if data == GGUF_MAGIC:
+                from kvassay.geometry.gguf_header import read_header
+                from kvassay.geometry.gguf_keys import gguf_keys
+
                 keys = gguf_keys(read_header(path), str(path))
                 return LanguageModel(keys, (), keys.model_type)
             data += handle.read(MAX_CONFIG_BYTES + 1 - len(data))

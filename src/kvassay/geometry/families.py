@@ -184,7 +184,9 @@ FAMILIES: dict[str, Family] = {
         "nanochat", "mllama_text_model", "qwen2_vl_text", "qwen2_5_vl_text", "qwen3_vl_text", "qwen3_vl_moe_text",
         "deepseek_v2", "deepseek_v3", "minicpm3", "glm4_moe_lite", "youtu", "axk1", "mistral4", "kimi_k2",
         "diffllama", "xglm", "glm4v_text", "glm4v_moe_text", "glm_ocr_text", "ernie4_5_vl_moe_text", "emu3_text_model",
-        "chameleon", "mimo", "mllama",
+        "chameleon", "mimo", "mllama", "arctic", "baichuan", "bailingmoe", "bailingmoe2", "codeshell", "cogvlm", "deepseek", "exaone", "grok",
+        "grovemoe", "hunyuan_vl_text", "internlm2", "jais", "maincoder", "minicpm", "orion", "paddleocr_vl_text", "pangu-embedded", "plamo",
+        "plamo3", "plm", "qwen", "refact", "smallthinker", "talkie", "xverse",
     ), PLAIN),
     **dict.fromkeys((
         "mistral", "mixtral", "starcoder2", "phi3", "phimoe", "phi4_multimodal", "phi4mm", "ministral", "ministral3", "moshi",

@@ -13,6 +13,8 @@ from kvassay.records.geometry import Geometry
 
 # Sizes times kinds are tried one by one.
 MOST_KINDS = 64
+# Below this ratio of the largest to the smallest count vLLM sizes groups by the largest.
+ALMOST_EQUAL = 1.25
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,12 @@ class KindGroups:
     kind: str
     layers: int
     groups: int
-    padding: int
+    padding_layers: int
 
     @property
     def padding_fraction(self) -> float:
         """Padding layers per real layer of this kind."""
-        return self.padding / self.layers
+        return self.padding_layers / self.layers
 
 
 @dataclass(frozen=True)
@@ -43,14 +45,15 @@ class Grouping:
         return sum(kind.groups for kind in self.kinds)
 
     @property
-    def padding(self) -> int:
+    def padding_layers(self) -> int:
         """Layers that hold nothing, over all kinds."""
-        return sum(kind.padding for kind in self.kinds)
+        return sum(kind.padding_layers for kind in self.kinds)
 
     @property
-    def worst(self) -> KindGroups:
-        """The kind that padding costs the largest share; the first of equals."""
-        return max(self.kinds, key=lambda kind: kind.padding_fraction)
+    def padding_fraction(self) -> float:
+        """Padding layers per real layer of the kinds that are padded, 0 where none is."""
+        padded = sum(kind.layers for kind in self.kinds if kind.padding_layers)
+        return self.padding_layers / padded if padded else 0.0
 
 
 def kind_counts(geometry: Geometry) -> dict[str, int]:
@@ -74,10 +77,18 @@ def grouping_trade_off(counts: Mapping[str, int]) -> tuple[Grouping, ...]:
     """
     there = _checked(counts)
     front: list[Grouping] = []
-    for each in sorted((_grouping(there, size) for size in range(1, max(there.values()) + 1)), key=lambda it: (it.padding, it.groups)):
+    every = [_grouping(there, size) for size in range(1, max(there.values()) + 1)]
+    for each in sorted(every, key=lambda its: (its.padding_layers, its.groups)):
         if not front or each.groups < front[-1].groups:
             front.append(each)
     return tuple(front)
+
+
+def smallest_grouping(counts: Mapping[str, int]) -> Grouping:
+    """How vLLM groups by default: by the smallest count, or by the largest where all counts are almost equal. Raises BadInput."""
+    there = _checked(counts)
+    least, most = min(there.values()), max(there.values())
+    return _grouping(there, most if most < ALMOST_EQUAL * least else least)
 
 
 def _grouping(counts: Mapping[str, int], size: int) -> Grouping:

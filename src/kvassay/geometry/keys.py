@@ -47,7 +47,7 @@ class Keys:
         if key in self.values:
             return self.values[key]
         filled = self.defaults.get(key)
-        if filled is not None and filled is not False:
+        if filled not in (None, False, 0):
             self.note(f"{self.name(key)} is absent: {shown(filled)}, as transformers fills in for {self.values.get('model_type')}")
         return filled
 

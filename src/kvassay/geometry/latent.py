@@ -18,10 +18,14 @@ def has_latent(keys: Keys) -> bool:
 def latent_shape(keys: Keys, storage: Latent) -> Shape:
     """What an engine stores per token: the latent with its rotary part, once; or all heads, which some engines expand it to."""
     rank, rope = keys.whole("kv_lora_rank", MOST_WIDTH), keys.whole("qk_rope_head_dim", MOST_HEADS, least=0)
+    # Both widths are checked where they stand, whether this storage needs them or not.
+    nope, v_dim = keys.maybe("qk_nope_head_dim", MOST_HEADS, least=0), keys.maybe("v_head_dim", MOST_HEADS)
     if storage == "latent":
         return Shape(1, rank + rope, 0)
-    nope, v_dim = keys.whole("qk_nope_head_dim", MOST_HEADS, least=0), keys.whole("v_head_dim", MOST_HEADS)
-    return Shape(keys.whole("num_attention_heads", MOST_HEADS), nope + rope, v_dim)
+    for key, width in (("qk_nope_head_dim", nope), ("v_head_dim", v_dim)):
+        if width is None:
+            raise keys.refusal(key, "missing, and an expanded latent needs it")
+    return Shape(keys.whole("num_attention_heads", MOST_HEADS), (nope or 0) + rope, v_dim or 0)
 
 
 def indexer_dims(keys: Keys, layers: int) -> list[int]:

@@ -64,10 +64,10 @@ def read_layers(model: LanguageModel, dtype: str, choice: Choice) -> tuple[Layer
         own = cross_layers(model, layers, choice.encoder_tokens)
     else:
         own = _layers(replace(keys, values={**keys.values, "num_hidden_layers": layers}), layers, family, dtype, choice)
-    if keys.model_type not in FAMILIES:
-        refuse_unread(keys)
-    elif keys.own is not None:
+    if keys.model_type in FAMILIES:
         refuse_foreign(keys)
+    else:
+        refuse_unread(keys)
     if not model.outer:
         return tuple(own)
     prefix = NESTED_MODULES.get(model.model_type, "model.language_model.")
@@ -180,7 +180,7 @@ def _compressed(keys: Keys, index: int, kind: Kind, shape: Shape, family: Family
     rates = keys.inside("compress_rates")
     ratio = rates.maybe(COMPRESSION[kind], MOST_WIDTH, least=2) or COMPRESSION_BY_DEFAULT[kind]
     overlapping = kind == "compressed"
-    indexer = keys.whole("index_head_dim") if overlapping else 0
+    indexer = keys.whole("index_head_dim") if overlapping and keys.get("index_topk") is not None else 0
     # K and gate of the open window; overlapping windows are twice as wide and carry half of the last one.
     rows = 2 * ((ratio - 1) * 2 + ratio) if overlapping else 2 * (ratio - 1)
     buffers = State(name="compressor", parts=1, elements_per_part=rows * (shape.k_dim + indexer), dtype=dtype)

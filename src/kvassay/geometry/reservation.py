@@ -6,14 +6,14 @@ run-time admission share them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kvassay.errors import BadInput
+from kvassay.geometry.alike import alike_owners, row_bytes, state_bytes
 from kvassay.geometry.grouping import Grouping
-from kvassay.geometry.price import allocated_row_bytes, layer_bytes_per_token, zip_owners
-from kvassay.geometry.storage import PLAIN_STORAGE, Storage, indexer_scale_bytes, rounded_up
+from kvassay.geometry.price import layer_bytes_per_token, zip_owners
+from kvassay.geometry.storage import PLAIN_STORAGE, Storage, rounded_up
 from kvassay.records.frontier import Pair
 from kvassay.records.geometry import Geometry, Layer, LayerKind
 
@@ -39,14 +39,22 @@ class Reservation:
     state_bytes: int
 
     @property
-    def total_bytes(self) -> int:
+    def bytes_per_request(self) -> int:
         """Blocks of every layer, and fixed states."""
         return self.state_bytes + sum(kind.bytes for kind in self.kinds)
 
     @property
-    def bytes_per_token_here(self) -> float:
-        """Bytes per token at this context only: at another one it is another figure."""
-        return self.total_bytes / self.context_tokens
+    def bytes_per_token_at_this_context(self) -> float:
+        """No rate of the model: at another context it is another figure."""
+        return self.bytes_per_request / self.context_tokens
+
+    @property
+    def blocks(self) -> dict[str, int]:
+        """Blocks of one layer by kind, the most where layers of a kind differ."""
+        most: dict[str, int] = {}
+        for kind in self.kinds:
+            most[kind.kind] = max(most.get(kind.kind, 0), kind.blocks_per_layer)
+        return most
 
 
 @dataclass(frozen=True)
@@ -62,18 +70,18 @@ class HybridFloor:
     page_bytes: int
 
     @property
-    def tokens(self) -> int:
+    def tokens_per_request(self) -> int:
         """The floor in the tokens that the engine counts its pool in."""
         return self.groups * self.block_tokens
 
     @property
-    def bytes(self) -> int:
+    def bytes_per_request(self) -> int:
         """The floor in bytes."""
         return self.groups * self.group_size * self.page_bytes
 
     def requests(self, pool_tokens: int) -> int:
         """The most requests that a pool of `pool_tokens` tokens serves at once: set by the floor, not by what they hold."""
-        return pool_tokens // self.tokens
+        return pool_tokens // self.tokens_per_request
 
 
 def window_blocks(tokens: int, window: int, block_tokens: int, chunk_tokens: int, *, straddling: bool = True) -> int:
@@ -93,8 +101,8 @@ def reserve(
         if count < 1:
             raise BadInput(f"{name} of {count} tokens: must be at least 1")
     kinds: dict[tuple[LayerKind, int], list[int]] = {}
-    for (layer, pair), many in _alike(geometry, pairs).items():
-        row = allocated_row_bytes(layer, pair, geometry.native_dtype, storage) + layer.indexer_dim + indexer_scale_bytes(layer)
+    for (layer, pair), many in alike_owners(geometry, pairs).items():
+        row = row_bytes(layer, pair, geometry.native_dtype, storage)
         blocks = _layer_blocks(layer, context_tokens, block_tokens, chunk_tokens, storage)
         kinds.setdefault((layer.kind, blocks), []).extend([blocks * block_tokens * row] * many)
     return Reservation(
@@ -102,7 +110,7 @@ def reserve(
         block_tokens=block_tokens,
         chunk_tokens=chunk_tokens,
         kinds=tuple(ReservedKind(kind, len(sizes), blocks, sum(sizes)) for (kind, blocks), sizes in kinds.items()),
-        state_bytes=sum(state.bytes for layer in geometry.layers for state in layer.states),
+        state_bytes=state_bytes(geometry),
     )
 
 
@@ -121,7 +129,7 @@ def hybrid_floor(geometry: Geometry, pairs: Sequence[Pair], multiple: int, group
     rows = [
         layer_bytes_per_token(layer, pair, geometry.native_dtype) for layer, pair in zip_owners(geometry, pairs) if layer.kind != "cross"
     ]
-    states = [sum(state.bytes for state in layer.states) for layer in geometry.layers if layer.states]
+    states = [sum(state.bytes for state in layer.states) for layer in geometry.layers if layer.kind == "recurrent"]
     if not rows or not states:
         return None
     # Every attention layer must reach the largest state, so the one of fewest bytes per token decides.
@@ -135,11 +143,6 @@ def _layer_blocks(layer: Layer, tokens: int, block_tokens: int, chunk_tokens: in
     # A chunk begins where a block does, unless blocks do not fill it.
     straddling = layer.kind != "chunked" or layer.window % block_tokens != 0
     return window_blocks(tokens, layer.window, block_tokens, chunk_tokens, straddling=straddling)
-
-
-def _alike(geometry: Geometry, pairs: Sequence[Pair]) -> Counter[tuple[Layer, Pair]]:
-    """Owner layers counted by all that their bytes depend on."""
-    return Counter((layer.model_copy(update={"index": 0, "module": ""}), pair) for layer, pair in zip_owners(geometry, pairs))
 
 
 def _blocks(tokens: int, block_tokens: int) -> int:
