@@ -28,7 +28,7 @@ KEYS = frozenset(
     no_rope_layers window_size sliding_window_size attention_window_size global_attn_every_n_layers attention_types block_types
     prefix_dense_sliding_window_pattern first_k_dense_replace local_layer_ids keep_window_size
     swa_num_key_value_heads swa_head_dim swa_v_head_dim global_head_dim num_global_key_value_heads attention_k_eq_v num_kv_shared_layers
-    kv_lora_rank qk_rope_head_dim qk_nope_head_dim index_head_dim index_topk index_n_heads index_kpool indexer_types
+    kv_lora_rank qk_rope_head_dim qk_nope_head_dim index_head_dim index_topk index_n_heads indexer_head_dim index_kpool indexer_types
     attn_layer_period attn_layer_offset layers_block_type full_attn_idxs full_attention_interval hybrid_layer_ids
     mamba_d_state mamba_d_conv mamba_expand mamba_n_heads mamba_d_head mamba_n_groups mamba_d_ssm n_mamba_heads mamba_ngroups mamba_headdim
     state_size conv_kernel expand n_groups num_heads time_step_rank ssm_state_size mamba_num_heads mamba_head_dim mamba_ssm_cache_dtype

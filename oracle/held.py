@@ -38,7 +38,7 @@ class Held:
 
 
 def weigh(cache: Any) -> tuple[Tensor, ...]:
-    """Every tensor in `cache`, each storage once."""
+    """Every floating-point tensor in `cache`, each storage once; positions and counters are bookkeeping."""
     import torch
 
     seen: dict[tuple[int, tuple[int, ...]], Tensor] = {}
@@ -46,7 +46,7 @@ def weigh(cache: Any) -> tuple[Tensor, ...]:
 
     def walk(thing: Any, path: str) -> None:
         if isinstance(thing, torch.Tensor):
-            if thing.numel() and thing.dim():
+            if thing.numel() and thing.dim() and thing.is_floating_point():
                 key = (thing.data_ptr(), tuple(thing.shape))
                 seen.setdefault(
                     key, Tensor(path, tuple(thing.shape), str(thing.dtype).removeprefix("torch."), thing.numel() * thing.element_size())

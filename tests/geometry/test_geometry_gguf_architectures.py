@@ -142,8 +142,8 @@ LATENT_FILES = [
     # 256 + 32 in each of 62 layers; values are as wide as 2560 / 40.
     File("MiniCPM3-4B", "minicpm3", shape(62, 2560, 40, 40, attention__kv_lora_rank=256, rope__dimension_count=32, attention__key_length=96), "minicpm3", 62 * 288 * 2, {"mla": 62}),
     # Ratio 0: a window of 128 rows of 512. Ratio 4 and 128: that, and a row of 512 for so many tokens: 1,024 / 4 × 2 + 1,024 / 128; two
-    # indexers of 132 bytes for every 4. The compressors' open windows: 2 × 14 rows of 512 + 128, and 254 of 512.
-    File("DeepSeek-V4, four layers", "deepseek4", shape(4, 4096, 64, 1, 512, **windows(128), **DSA, attention__compress_ratios=[0, 4, 128, 4, 0]), "deepseek_v4", 520, {"sliding": 4, "full": 3}, window=4 * 1_024 * 128, indexer=66, fixed=(2 * 14 * 640 + 254 * 512) * 2),
+    # indexers of 132 bytes for every 4. The compressors: two of 3 open rows, twice as wide, and 4 of overlap, K and gate, of 512 + 128; and 2 × 127 of 512.
+    File("DeepSeek-V4, four layers", "deepseek4", shape(4, 4096, 64, 1, 512, **windows(128), **DSA, attention__compress_ratios=[0, 4, 128, 4, 0]), "deepseek_v4", 520, {"sliding": 4, "full": 3}, window=4 * 1_024 * 128, indexer=66, fixed=(2 * 2 * (3 * 2 + 4) * 640 + 2 * 127 * 512) * 2),
 ]  # fmt: skip
 
 RECURRENT = [

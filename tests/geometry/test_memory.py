@@ -65,7 +65,7 @@ def test_sizes(text, size):
         "9" * 10**6 + "GiB",
         "80PiB",
         "1\n2GiB",
-    ],  # fmt: skip
+    ],
 )
 def test_what_is_no_size_is_refused_by_its_option(text):
     with pytest.raises(BadInput, match="--weights") as refused:

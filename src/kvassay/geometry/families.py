@@ -25,6 +25,7 @@ class Family:
     window: str = "sliding_window"
     module: str = "model.layers.{}.self_attn"
     state_module: str = "model.layers.{}.mamba"
+    full_means_indexed: bool = False
 
 
 def nemotron_h_kinds(keys: Keys, layers: int) -> Sequence[Kind]:
@@ -182,10 +183,10 @@ FAMILIES: dict[str, Family] = {
         "ernie4_5", "ernie4_5_moe", "seed_oss", "arcee", "apertus", "glm", "glm4", "glm4_moe", "hunyuan_v1_dense", "hunyuan_v1_moe",
         "minimax_m2", "bitnet", "persimmon", "nemotron", "solar_open", "flex_olmo", "aria_text", "jais2", "hyperclovax", "hy_v3",
         "nanochat", "mllama_text_model", "qwen2_vl_text", "qwen2_5_vl_text", "qwen3_vl_text", "qwen3_vl_moe_text",
-        "deepseek_v2", "deepseek_v3", "minicpm3", "glm4_moe_lite", "youtu", "axk1", "mistral4", "kimi_k2",
+        "deepseek_v2", "minicpm3", "glm4_moe_lite", "youtu", "axk1", "mistral4",
         "diffllama", "xglm", "glm4v_text", "glm4v_moe_text", "glm_ocr_text", "ernie4_5_vl_moe_text", "emu3_text_model",
-        "chameleon", "mimo", "mllama", "arctic", "baichuan", "bailingmoe", "bailingmoe2", "codeshell", "cogvlm", "deepseek", "exaone", "grok",
-        "grovemoe", "hunyuan_vl_text", "internlm2", "jais", "maincoder", "minicpm", "orion", "paddleocr_vl_text", "pangu-embedded", "plamo",
+        "chameleon", "mimo", "mllama", "arctic", "baichuan", "bailingmoe", "bailingmoe2", "codeshell", "cogvlm", "deepseek", "exaone",
+        "grok", "grovemoe", "hunyuan_vl_text", "internlm2", "jais", "maincoder", "minicpm", "orion", "paddleocr_vl_text", "pangu-embedded", "plamo",
         "plamo3", "plm", "qwen", "refact", "smallthinker", "talkie", "xverse",
     ), PLAIN),
     **dict.fromkeys((
@@ -234,13 +235,18 @@ FAMILIES: dict[str, Family] = {
     "jetmoe": Family(shape=attention.kv_channels, module="model.layers.{}.self_attention"),
     "openelm": Family(module="transformer.layers.{}.attn"),
     **dict.fromkeys(("nemotron-nas", "deci"), Family(shape=attention.by_blocks)),
-    **dict.fromkeys(("deepseek_v32", "glm_moe_dsa", "axk2", "hy_v4"), Family(kinds=kinds.same("indexed"))),
+    **dict.fromkeys(("deepseek_v3", "kimi_k2"), Family(kinds=kinds.indexed_if_asked)),
+    **dict.fromkeys(("deepseek_v32", "glm_moe_dsa", "axk2", "hy_v4"), Family(kinds=kinds.same("indexed"), full_means_indexed=True)),
     "minimax_m3_vl_text": Family(kinds=interleaved_indexers),
     "deepseek_v4": Family(kinds=compressed_kinds),
     "kimi_linear": Family(kinds=kimi_kinds, state=states.kimi_delta),
-    "glm5_next_text": Family(kinds=kinds.last_of_every(4, far="indexed", near="recurrent"), state=states.kimi_delta),
+    "glm5_next_text": Family(
+        kinds=kinds.last_of_every(4, far="indexed", near="recurrent"), state=states.kimi_delta, full_means_indexed=True
+    ),
     **dict.fromkeys(("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"), DELTA),
-    "qwen4_exp_text": replace(DELTA, kinds=kinds.last_of_every(EVERY_NTH, far="indexed", near="recurrent")),
+    "qwen4_exp_text": replace(
+        DELTA, kinds=kinds.last_of_every(EVERY_NTH, far="indexed", near="recurrent"), full_means_indexed=True
+    ),
     "olmo_hybrid": replace(DELTA, kinds=kinds.last_of_every(4, near="recurrent")),
     "minimax": Family(kinds=kinds.last_of_every(2, near="recurrent"), state=states.lightning),
     "minimax_text_01": Family(kinds=kinds.numbered("attn_type_list", ("recurrent", "full")), state=states.lightning),

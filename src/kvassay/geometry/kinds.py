@@ -59,11 +59,15 @@ def written_kinds(keys: Keys, key: str, layers: int) -> list[Kind]:
     return kinds
 
 
-def kinds_of(keys: Keys, layers: int, rule: KindRule) -> list[Kind]:
-    """The kind of every layer: `layer_types` where the file has it, else by the family's rule. Raises BadInput."""
+def kinds_of(keys: Keys, layers: int, rule: KindRule, full_means_indexed: bool = False) -> list[Kind]:
+    """The kind of every layer: `layer_types` where the file has it, else by the family's rule. Raises BadInput.
+
+    full_means_indexed: in this family a written "full_attention" has an indexer beside it.
+    """
     for key in LISTS[:2]:
         if keys.has(key):
-            return written_kinds(keys, key, layers)
+            written = written_kinds(keys, key, layers)
+            return ["indexed" if kind == "full" and full_means_indexed else kind for kind in written]
     kinds = list(rule(keys, layers))
     if len(kinds) != layers:
         raise keys.refusal("num_hidden_layers", f"{layers} layers, but the family's rule names {len(kinds)}")
@@ -125,6 +129,11 @@ def listed(key: str, far: Kind, near: Kind, first: int = 0) -> KindRule:
         return [far if index + first in named else near for index in range(layers)]
 
     return rule
+
+
+def indexed_if_asked(keys: Keys, layers: int) -> list[Kind]:
+    """Full attention, sparse where the file has an indexer's `index_topk` (files of DeepSeek V3.2 that call themselves V3)."""
+    return ["indexed" if keys.get("index_topk") is not None else "full"] * layers
 
 
 def repeated(key: str) -> KindRule:

@@ -16,6 +16,7 @@ NESTS = (
     "language_config",
     "thinker_config",
     "language_model_config",
+    "llm_cfg",
     "lm_config",
     "vlm_config",
     "decoder",

@@ -29,9 +29,7 @@ def latent_shape(keys: Keys, storage: Latent) -> Shape:
 
 
 def indexer_dims(keys: Keys, layers: int) -> list[int]:
-    """Elements of the indexer's key per layer; 0 where a layer has none or reads another's. Raises BadInput."""
-    if not keys.owns("index_topk") and not keys.owns("index_head_dim"):
-        return [0] * layers
+    """Elements of the key that the indexer of each layer stores; 0 where a layer reads another's. Raises BadInput."""
     width = keys.whole("index_head_dim", MOST_HEADS)
     if keys.get("index_kpool") is not None:
         # Keys are pooled on reading, so each row keeps its key, its gate and whether it counts (GLM-5.3-Flash).

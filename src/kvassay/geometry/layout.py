@@ -17,7 +17,7 @@ from kvassay.geometry.language_model import LanguageModel
 from kvassay.geometry.latent import Latent, has_latent, indexer_dims, latent_shape
 from kvassay.geometry.sharing import readers_of
 from kvassay.geometry.states import StateRule
-from kvassay.geometry.unread import refuse_foreign, refuse_unread
+from kvassay.geometry.unread import PATTERNS, refuse_foreign, refuse_unread
 from kvassay.records.geometry import Layer, LayerKind, State
 
 LAYER_KINDS: dict[Kind, LayerKind] = {"sliding": "sliding", "hybrid_sliding": "sliding", "chunked": "chunked"}
@@ -56,7 +56,7 @@ def read_layers(model: LanguageModel, dtype: str, choice: Choice) -> tuple[Layer
         keys.note(
             f"model_type {keys.model_type} is not known here: standard layout assumed"
             if keys.has("model_type")
-            else "model_type is absent: standard layout assumed"
+            else f"{keys.name('model_type')} is absent: standard layout assumed"
         )
         family = _by_its_keys(keys)
     layers = layer_count(keys) * (2 if keys.model_type == "longcat_flash" else 1)
@@ -100,10 +100,10 @@ def _by_its_keys(keys: Keys) -> Family:
 
 
 def _layers(keys: Keys, layers: int, family: Family, dtype: str, choice: Choice) -> list[Layer]:
-    kinds = kinds_of(keys, layers, family.kinds)
+    kinds = kinds_of(keys, layers, family.kinds, family.full_means_indexed)
     readers = readers_of(keys, kinds)
     latent = has_latent(keys)
-    indexers = indexer_dims(keys, layers) if "indexed" in kinds or latent else [0] * layers
+    indexers = indexer_dims(keys, layers) if "indexed" in kinds else [0] * layers
     state = _state_rule(keys, kinds, family)
     made: list[Layer] = []
     for index, kind in enumerate(kinds):
@@ -148,7 +148,7 @@ def _state_rule(keys: Keys, kinds: Sequence[Kind], family: Family) -> StateRule 
         return None
     rule = family.state or states.by_keys(keys)
     if rule is None:
-        key = next((key for key in kind_rules.LISTS if keys.has(key)), "layer_types")
+        key = next((key for key in (*kind_rules.LISTS, *PATTERNS) if keys.has(key)), "layer_types")
         raise keys.refusal(key, f"names recurrent layers, and what model_type {keys.model_type} keeps in them is not known here")
     return rule
 

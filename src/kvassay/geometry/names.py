@@ -22,6 +22,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "num_key_value_heads_per_layer",
     ),
     "head_dim": ("attention_head_dim", "attention_head_size", "d_head", "dim_head", "d_kv"),
+    "index_head_dim": ("indexer_head_dim",),
     "max_position_embeddings": ("n_positions", "max_seq_len", "max_sequence_length", "seq_length", "n_ctx", "model_max_length"),
 }
 # Facts on which the layout hangs: two spellings may not differ. A context length is only a limit.

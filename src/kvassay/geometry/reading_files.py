@@ -29,6 +29,10 @@ LOG_MEMORY = (
     re.compile(r"(?:Explicitly|Auto) set \((-?[0-9.]{1,20})/[0-9.]{1,20}\) (GiB) for KV cache"),
 )
 LOG_TOKENS = re.compile(r"KV cache size: ([0-9,]{1,24}) tokens")
+# A start that begins, or gives up: what was said of memory before belongs to another.
+LOG_OTHER_START = re.compile(
+    r"vLLM API server version|Initializing a V[0-9] LLM engine|[Ee]ngine ?[Cc]ore (?:failed to start|initialization failed)"
+)
 LOG_LENGTH = re.compile(r"Maximum concurrency for ([0-9,]{1,24}) tokens per request: ([0-9.]{1,20})x")
 
 
@@ -182,12 +186,14 @@ def _of_log(text: str, name: str) -> Iterator[Reading]:
     start = _Start()
     for number, line in _lines(text):
         where = f"{name}: line {number}"
-        for pattern in LOG_MEMORY:
-            if seen := pattern.search(line):
-                if start.tokens:
-                    yield from _readings_of(start, name)
-                    start = _Start()
-                start.memories.append(_log_memory(seen[1] + seen[2], where))
+        memory = next((seen for pattern in LOG_MEMORY if (seen := pattern.search(line))), None)
+        if LOG_OTHER_START.search(line) or (memory and start.tokens):
+            if start.tokens:
+                yield from _readings_of(start, name)
+            start = _Start()
+        # An engine that finds too little memory prints a negative figure and then gives up.
+        if memory and not memory[1].startswith("-"):
+            start.memories.append(parse_size(memory[1] + memory[2], f"{where}: memory"))
         if seen := LOG_TOKENS.search(line):
             start.line = start.line or number
             start.tokens.append(_count(seen[1], f"{where}: tokens"))
@@ -196,11 +202,6 @@ def _of_log(text: str, name: str) -> Iterator[Reading]:
             start.concurrency.append(float(seen[2]) if NUMBER.fullmatch(seen[2]) else math.nan)
     if start.tokens:
         yield from _readings_of(start, name)
-
-
-def _log_memory(text: str, where: str) -> Size:
-    # An engine that finds too little memory prints a negative figure and then gives up: that is no reading.
-    return Size(0, 0.0) if text.startswith("-") else parse_size(text, f"{where}: memory")
 
 
 def _readings_of(start: _Start, name: str) -> Iterator[Reading]:
@@ -215,7 +216,7 @@ def _readings_of(start: _Start, name: str) -> Iterator[Reading]:
     if len(set(tokens)) == 1:
         memories, tokens = memories[:1], tokens[:1]
     if len(memories) != len(tokens):
-        raise BadInput(f"{where}: {len(memories)} memories and {len(tokens)} different capacities; cut the log into one start each")
+        raise BadInput(f"{where}: {len(tokens)} different capacities and memory on {len(memories)} lines; cut the log into one start each")
     length = next(iter(start.lengths), None)
     concurrency = start.concurrency[0] if len(start.concurrency) == 1 and math.isfinite(start.concurrency[0]) else None
     for memory, count in dict.fromkeys(zip(memories, tokens, strict=True)):

@@ -13,7 +13,7 @@ SIGNS = {
     "windows and chunks": ("sliding", "swa_", "window", "attention_chunk", "attn_chunk", "chunk_size"),
     "recurrent state": (
         "mamba", "ssm", "rwkv", "wkv", "recurrent", "conv_", "conv.", "linear_attn", "linear_num", "linear_key", "linear_value",
-        "linear_conv", "delta", "kda", "gla_", "lightning", "state_size", "d_state",
+        "linear_conv", "delta", "kda", "gla_", "lightning", "mixer", "state_size", "d_state",
     ),
     "one latent in place of K and V": (
         "lora_rank", "qk_nope", "qk_rope", "nope_head", "v_head_dim", "value_length", "_mla", "use_mla", "latent",
