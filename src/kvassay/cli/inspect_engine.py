@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kvassay.cli.inspect_look import Seen
 from kvassay.geometry.grouping import Grouping
-from kvassay.geometry.readings import Comparison
+
+if TYPE_CHECKING:
+    from kvassay.geometry.readings import Comparison
 
 
 def engine_parts(seen: Seen) -> dict[str, Any]:

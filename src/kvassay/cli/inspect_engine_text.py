@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from kvassay.cli.inspect_look import Seen
 from kvassay.cli.inspect_units import columns, sized
-from kvassay.geometry.reading_words import comparison_text
 
 
 def engine_lines(seen: Seen) -> list[str]:
@@ -64,6 +63,8 @@ def _capacity(seen: Seen) -> Iterator[str]:
 def _readings(seen: Seen) -> Iterator[str]:
     if seen.readings is None:
         return
+    from kvassay.geometry.reading_words import comparison_text
+
     apparent = [f"{each:,.0f}" for each in seen.readings.apparent[:6]]
     more = ", …" if len(seen.readings.apparent) > 6 else ""
     yield ""

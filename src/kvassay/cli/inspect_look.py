@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kvassay.errors import BadInput
 from kvassay.formats import FORMATS, NATIVE, law
@@ -15,12 +16,13 @@ from kvassay.geometry.layout import Choice
 from kvassay.geometry.memory import Capacity, capacity, parse_bytes
 from kvassay.geometry.price import native_pairs, with_price
 from kvassay.geometry.ranks import per_rank
-from kvassay.geometry.reading_files import read_readings
-from kvassay.geometry.readings import Comparison, compare
 from kvassay.geometry.reservation import HybridFloor, Reservation, hybrid_floor, reserve
 from kvassay.geometry.storage import Storage
 from kvassay.records.frontier import Pair
 from kvassay.records.geometry import Draft, Geometry, Layer
+
+if TYPE_CHECKING:
+    from kvassay.geometry.readings import Comparison
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,10 @@ def _capacity(asked: Look, geometry: Geometry) -> Capacity | None:
 def _readings(asked: Look, geometry: Geometry, pairs: tuple[Pair, ...]) -> Comparison | None:
     if asked.from_logs is None:
         return None
+    # Here, because a start without a log should not wait for them.
+    from kvassay.geometry.reading_files import read_readings
+    from kvassay.geometry.readings import compare
+
     return compare(read_readings(asked.from_logs), geometry, pairs, asked.storage, asked.block_tokens, asked.chunk_tokens)
 
 

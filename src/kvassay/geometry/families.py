@@ -176,19 +176,21 @@ def _encoder_module(model_type: str) -> str:
     return f"{base}.encoder.layer.{{}}.attention.self"
 
 
+# K and V of every token in every layer, with nothing to add.
+PLAIN_TYPES = (
+    "llama", "phi", "olmo", "olmo2", "olmoe", "granite", "granitemoe", "granitemoeshared", "stablelm", "cohere", "gemma", "helium",
+    "ernie4_5", "ernie4_5_moe", "seed_oss", "arcee", "apertus", "glm", "glm4", "glm4_moe", "hunyuan_v1_dense", "hunyuan_v1_moe",
+    "minimax_m2", "bitnet", "persimmon", "nemotron", "solar_open", "flex_olmo", "aria_text", "jais2", "hyperclovax", "hy_v3",
+    "nanochat", "mllama_text_model", "qwen2_vl_text", "qwen2_5_vl_text", "qwen3_vl_text", "qwen3_vl_moe_text", "deepseek_v2",
+    "minicpm3", "glm4_moe_lite", "youtu", "axk1", "mistral4", "diffllama", "xglm", "glm4v_text", "glm4v_moe_text", "glm_ocr_text",
+    "ernie4_5_vl_moe_text", "emu3_text_model", "chameleon", "mimo", "mllama", "arctic", "baichuan", "bailingmoe", "bailingmoe2",
+    "codeshell", "cogvlm", "deepseek", "exaone", "grok", "grovemoe", "hunyuan_vl_text", "internlm2", "jais", "maincoder", "minicpm",
+    "orion", "paddleocr_vl_text", "pangu-embedded", "plamo", "plamo3", "plm", "qwen", "refact", "smallthinker", "talkie", "xverse",
+)  # fmt: skip
+
 FAMILIES: dict[str, Family] = {
     **{name: Family(kinds=decoders_only, shape=attention.multi_head, module=_encoder_module(name)) for name in ENCODERS},
-    **dict.fromkeys((
-        "llama", "phi", "olmo", "olmo2", "olmoe", "granite", "granitemoe", "granitemoeshared", "stablelm", "cohere", "gemma", "helium",
-        "ernie4_5", "ernie4_5_moe", "seed_oss", "arcee", "apertus", "glm", "glm4", "glm4_moe", "hunyuan_v1_dense", "hunyuan_v1_moe",
-        "minimax_m2", "bitnet", "persimmon", "nemotron", "solar_open", "flex_olmo", "aria_text", "jais2", "hyperclovax", "hy_v3",
-        "nanochat", "mllama_text_model", "qwen2_vl_text", "qwen2_5_vl_text", "qwen3_vl_text", "qwen3_vl_moe_text",
-        "deepseek_v2", "minicpm3", "glm4_moe_lite", "youtu", "axk1", "mistral4",
-        "diffllama", "xglm", "glm4v_text", "glm4v_moe_text", "glm_ocr_text", "ernie4_5_vl_moe_text", "emu3_text_model",
-        "chameleon", "mimo", "mllama", "arctic", "baichuan", "bailingmoe", "bailingmoe2", "codeshell", "cogvlm", "deepseek", "exaone",
-        "grok", "grovemoe", "hunyuan_vl_text", "internlm2", "jais", "maincoder", "minicpm", "orion", "paddleocr_vl_text", "pangu-embedded", "plamo",
-        "plamo3", "plm", "qwen", "refact", "smallthinker", "talkie", "xverse",
-    ), PLAIN),
+    **dict.fromkeys(PLAIN_TYPES, PLAIN),
     **dict.fromkeys((
         "mistral", "mixtral", "starcoder2", "phi3", "phimoe", "phi4_multimodal", "phi4mm", "ministral", "ministral3", "moshi",
         "kyutai_speech_to_text", "voxtral_realtime_text", "qwen3_moe", "qwen3_omni_moe_text", "doge",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from kvassay.geometry.attention import Shape
-from kvassay.geometry.keys import MOST_HEADS, MOST_LAYERS, MOST_WIDTH, Keys, shown
+from kvassay.geometry.keys import MOST_HEADS, MOST_LAYERS, MOST_TOKENS, MOST_WIDTH, Keys, shown
 
 Latent = Literal["latent", "expanded"]
 
@@ -30,6 +30,7 @@ def latent_shape(keys: Keys, storage: Latent) -> Shape:
 
 def indexer_dims(keys: Keys, layers: int) -> list[int]:
     """Elements of the key that the indexer of each layer stores; 0 where a layer reads another's. Raises BadInput."""
+    keys.maybe("index_topk", MOST_TOKENS)
     width = keys.whole("index_head_dim", MOST_HEADS)
     if keys.get("index_kpool") is not None:
         # Keys are pooled on reading, so each row keeps its key, its gate and whether it counts (GLM-5.3-Flash).
