@@ -1,4 +1,4 @@
-"""Write `geometry/class_defaults.json`: what each configuration class of transformers fills in where a config.json is silent.
+"""Write `geometry/configuration/class_defaults.json`: what each configuration class of transformers fills in where a config.json is silent.
 
     python -m oracle.class_defaults
 
@@ -16,9 +16,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from kvassay.geometry.unread import speaks_of
+from kvassay.geometry.configuration.unread import speaks_of
 
-TABLE = Path(__file__).parent.parent / "src" / "kvassay" / "geometry" / "class_defaults.json"
+TABLE = Path(__file__).parent.parent / "src" / "kvassay" / "geometry" / "configuration" / "class_defaults.json"
 
 KEYS = frozenset(
     """

@@ -12,8 +12,8 @@ from typing import Any
 
 from kvassay.errors import BadInput
 from kvassay.geometry.config import geometry_of, read_values
-from kvassay.geometry.latent import Latent
-from kvassay.geometry.layout import Choice
+from kvassay.geometry.layouts.latent import Latent
+from kvassay.geometry.layouts.layout import Choice
 from kvassay.records.geometry import Geometry
 from oracle.held import ENCODER_TOKENS, all_model_types, hold_apart, prepare
 from oracle.policies import adjustments

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kvassay.geometry.alike import bytes_of_tokens
-from kvassay.geometry.memory import capacity, longest_context
+from kvassay.geometry.engine.alike import bytes_of_tokens
+from kvassay.geometry.engine.memory import capacity, longest_context
+from kvassay.geometry.engine.reservation import reserve
 from kvassay.geometry.price import native_pairs, with_price
-from kvassay.geometry.reservation import reserve
 from kvassay.geometry.storage import Storage
 from kvassay.records.frontier import Pair
 from support.families import config, nested, read_config

@@ -6,10 +6,10 @@ import pytest
 
 from kvassay.cli import run_command
 from kvassay.errors import BadInput
-from kvassay.geometry.grouping import grouping, grouping_trade_off, smallest_grouping
-from kvassay.geometry.reading_files import Reading
-from kvassay.geometry.readings import solve
-from kvassay.geometry.reservation import HybridFloor, floor_block_tokens, window_blocks
+from kvassay.geometry.engine.grouping import grouping, grouping_trade_off, smallest_grouping
+from kvassay.geometry.engine.reading_files import Reading
+from kvassay.geometry.engine.readings import solve
+from kvassay.geometry.engine.reservation import HybridFloor, floor_block_tokens, window_blocks
 from support.families import config, nested
 
 FULL, SLIDING = "full_attention", "sliding_attention"
@@ -73,7 +73,7 @@ def test_g1_05_both_long_logs_are_the_reservation(read_log):
 def test_g1_25_padding_and_groups(counts, size, groups, padding, fraction):
     its = grouping(counts, size)
     assert (its.groups, its.padding_layers) == (groups, padding)
-    assert its.padding_fraction == pytest.approx(fraction)
+    assert its.padding_per_layer == pytest.approx(fraction)
     assert groups * size == sum(counts.values()) + padding
 
 

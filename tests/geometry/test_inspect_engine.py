@@ -102,7 +102,7 @@ def test_grouping(document, said):
     values = config("gpt_oss", 37, 2880, 64, 8, head_dim=64, sliding_window=128, layer_types=[FULL, SLIDING] * 18 + [FULL])
     shown = document(values, "--block", "16")["grouping"]
     assert [(each["size"], each["groups"], each["padding_layers"]) for each in shown] == [(1, 37, 0), (19, 2, 1)]
-    assert [each["padding_fraction"] for each in shown] == [0.0, 1 / 18]
+    assert [each["padding_per_layer"] for each in shown] == [0.0, 1 / 18]
     assert "5.6%" in said(values, "--block", "16")[1]
     assert "grouping" not in document(values)
     assert "grouping" not in document(QWEN3_8B, "--block", "16")

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvassay.errors import BadInput
+from kvassay.geometry.engine.ranks import per_rank
+from kvassay.geometry.engine.reading_files import MOST_FILE_BYTES, MOST_READINGS, Reading, read_readings
+from kvassay.geometry.engine.reading_words import comparison_text
+from kvassay.geometry.engine.readings import compare, divided, solve
 from kvassay.geometry.price import native_pairs, with_price
-from kvassay.geometry.ranks import per_rank
-from kvassay.geometry.reading_files import MOST_FILE_BYTES, MOST_READINGS, Reading, read_readings
-from kvassay.geometry.reading_words import comparison_text
-from kvassay.geometry.readings import compare, divided, solve
 from kvassay.geometry.storage import Storage
 from kvassay.records.frontier import Pair
 from support.families import config, nested, read_config

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from kvassay.cli import run_command
 from kvassay.errors import BadInput
-from kvassay.geometry.grouping import grouping, kind_counts, smallest_grouping
+from kvassay.geometry.engine.grouping import grouping, kind_counts, smallest_grouping
+from kvassay.geometry.engine.reservation import HybridFloor, floor_block_tokens, hybrid_floor, reserve, window_blocks
 from kvassay.geometry.price import native_pairs, with_price
-from kvassay.geometry.reservation import HybridFloor, floor_block_tokens, hybrid_floor, reserve, window_blocks
 from kvassay.geometry.storage import Storage
 from support.families import config, nested, read_config
 from support.small_geometry import small_geometry

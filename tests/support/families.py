@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kvassay.geometry.config import read_geometry
-from kvassay.geometry.layout import Choice
+from kvassay.geometry.layouts.layout import Choice
 from kvassay.records.geometry import Geometry
 
 # Keys that every config.json carries and no cache depends on.

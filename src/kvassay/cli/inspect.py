@@ -36,7 +36,7 @@ def inspect(
     from kvassay.cli.inspect_look import Look, look
     from kvassay.cli.inspect_text import as_text
     from kvassay.errors import BadInput
-    from kvassay.geometry.layout import Choice
+    from kvassay.geometry.layouts.layout import Choice
     from kvassay.geometry.storage import Storage
 
     counts = {"--context": context, "--requests": requests, "--encoder-tokens": encoder_tokens, "--block": block, "--chunk": chunk}

@@ -6,10 +6,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from kvassay.cli.inspect_look import Seen
-from kvassay.geometry.grouping import Grouping
+from kvassay.geometry.engine.grouping import Grouping
 
 if TYPE_CHECKING:
-    from kvassay.geometry.readings import Comparison
+    from kvassay.geometry.engine.readings import Comparison
 
 
 def engine_parts(seen: Seen) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def _grouping(its: Grouping) -> dict[str, Any]:
         "size": its.size,
         "groups": its.groups,
         "padding_layers": its.padding_layers,
-        "padding_fraction": its.padding_fraction,
+        "padding_per_layer": its.padding_per_layer,
         "padding_layers_by_kind": {kind.kind: kind.padding_layers for kind in its.kinds},
     }
 

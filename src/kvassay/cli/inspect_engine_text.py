@@ -44,7 +44,7 @@ def _grouping(seen: Seen) -> Iterator[str]:
     yield "equal groups of layers, fewer groups against more padding; no size is best at both"
     yield from columns(
         ("group size", "groups", "padding layers", "of the padded kinds"),
-        [(f"{each.size:,}", f"{each.groups:,}", f"{each.padding_layers:,}", f"{each.padding_fraction:.1%}") for each in seen.groupings],
+        [(f"{each.size:,}", f"{each.groups:,}", f"{each.padding_layers:,}", f"{each.padding_per_layer:.1%}") for each in seen.groupings],
     )
 
 
@@ -63,7 +63,7 @@ def _capacity(seen: Seen) -> Iterator[str]:
 def _readings(seen: Seen) -> Iterator[str]:
     if seen.readings is None:
         return
-    from kvassay.geometry.reading_words import comparison_text
+    from kvassay.geometry.engine.reading_words import comparison_text
 
     apparent = [f"{each:,.0f}" for each in seen.readings.apparent[:6]]
     more = ", …" if len(seen.readings.apparent) > 6 else ""

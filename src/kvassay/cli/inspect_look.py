@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 from kvassay.errors import BadInput
 from kvassay.formats import FORMATS, NATIVE, law
-from kvassay.geometry.alike import bytes_of_tokens
 from kvassay.geometry.config import read_geometry
-from kvassay.geometry.draft import draft_of
-from kvassay.geometry.grouping import Grouping, grouping_trade_off, kind_counts, smallest_grouping
-from kvassay.geometry.layout import Choice
-from kvassay.geometry.memory import Capacity, capacity, parse_bytes
+from kvassay.geometry.engine.alike import bytes_of_tokens
+from kvassay.geometry.engine.grouping import Grouping, grouping_trade_off, kind_counts, smallest_grouping
+from kvassay.geometry.engine.memory import Capacity, capacity, parse_bytes
+from kvassay.geometry.engine.ranks import per_rank
+from kvassay.geometry.engine.reservation import HybridFloor, Reservation, hybrid_floor, reserve
+from kvassay.geometry.layouts.draft import draft_of
+from kvassay.geometry.layouts.layout import Choice
 from kvassay.geometry.price import native_pairs, with_price
-from kvassay.geometry.ranks import per_rank
-from kvassay.geometry.reservation import HybridFloor, Reservation, hybrid_floor, reserve
 from kvassay.geometry.storage import Storage
 from kvassay.records.frontier import Pair
 from kvassay.records.geometry import Draft, Geometry, Layer
 
 if TYPE_CHECKING:
-    from kvassay.geometry.readings import Comparison
+    from kvassay.geometry.engine.readings import Comparison
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ def _readings(asked: Look, geometry: Geometry, pairs: tuple[Pair, ...]) -> Compa
     if asked.from_logs is None:
         return None
     # Here, because a start without a log should not wait for them.
-    from kvassay.geometry.reading_files import read_readings
-    from kvassay.geometry.readings import compare
+    from kvassay.geometry.engine.reading_files import read_readings
+    from kvassay.geometry.engine.readings import compare
 
     return compare(read_readings(asked.from_logs), geometry, pairs, asked.storage, asked.block_tokens, asked.chunk_tokens)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from kvassay.errors import BadInput
 from kvassay.formats import NATIVE_DTYPES
-from kvassay.geometry.draft import draft_of, own_draft_layers
-from kvassay.geometry.keys import MOST_TOKENS, Keys
-from kvassay.geometry.language_model import LanguageModel, language_model, native_dtype
-from kvassay.geometry.layout import Choice, read_layers
+from kvassay.geometry.configuration.keys import MOST_TOKENS, Keys
+from kvassay.geometry.configuration.language_model import LanguageModel, language_model, native_dtype
+from kvassay.geometry.layouts.draft import draft_of, own_draft_layers
+from kvassay.geometry.layouts.layout import Choice, read_layers
 from kvassay.geometry.locate import locate
 from kvassay.geometry.price import priced
 from kvassay.records.geometry import Geometry
@@ -64,8 +64,8 @@ def read_language_model(path: Path) -> LanguageModel:
         with path.open("rb") as handle:
             data = handle.read(4)
             if data == GGUF_MAGIC:
-                from kvassay.geometry.gguf_header import read_header
-                from kvassay.geometry.gguf_keys import gguf_keys
+                from kvassay.geometry.gguf.header import read_header
+                from kvassay.geometry.gguf.keys import gguf_keys
 
                 keys = gguf_keys(read_header(path), str(path))
                 return LanguageModel(keys, (), keys.model_type)

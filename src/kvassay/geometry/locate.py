@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 
 from kvassay.errors import BadInput
-from kvassay.geometry.keys import shown
+from kvassay.geometry.configuration.keys import shown
 
 PACKAGE = "package:"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kvassay.errors import BadInput
-from kvassay.geometry.gguf_header import MAGIC, VERSIONS
+from kvassay.geometry.gguf.header import MAGIC, VERSIONS
 from kvassay.models.loading import one_line
 from kvassay.models.quiet import quiet_transformers
 

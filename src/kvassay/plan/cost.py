@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kvassay.errors import BadInput
 from kvassay.formats import NATIVE
 from kvassay.geometry.config import read_keys
-from kvassay.geometry.keys import MOST_HEADS, MOST_LAYERS, MOST_WIDTH, Keys
+from kvassay.geometry.configuration.keys import MOST_HEADS, MOST_LAYERS, MOST_WIDTH, Keys
 from kvassay.geometry.locate import locate
 from kvassay.plan.check import model_place
 from kvassay.plan.schema import ModelChoice, Plan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvassay.geometry.keys import MOST_LAYERS, Keys
+from kvassay.geometry.configuration.keys import MOST_LAYERS, Keys
 from kvassay.geometry.price import native_pairs, with_price
 from kvassay.records.geometry import Draft, Geometry, Layer
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kvassay.geometry.attention import grouped
-from kvassay.geometry.keys import MOST_LAYERS, MOST_TOKENS, Keys
-from kvassay.geometry.language_model import LanguageModel
+from kvassay.geometry.configuration.keys import MOST_LAYERS, MOST_TOKENS, Keys
+from kvassay.geometry.configuration.language_model import LanguageModel
+from kvassay.geometry.layouts.attention import grouped
 from kvassay.records.geometry import Layer
 
 

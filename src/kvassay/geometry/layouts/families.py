@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kvassay.geometry import attention, kinds, states
-from kvassay.geometry.attention import ShapeRule
-from kvassay.geometry.keys import MOST_LAYERS, Keys, shown
-from kvassay.geometry.kinds import Kind, KindRule
-from kvassay.geometry.states import StateRule
+from kvassay.geometry.configuration.keys import MOST_LAYERS, Keys, shown
+from kvassay.geometry.layouts import attention, kinds, states
+from kvassay.geometry.layouts.attention import ShapeRule
+from kvassay.geometry.layouts.kinds import Kind, KindRule
+from kvassay.geometry.layouts.states import StateRule
 
 
 @dataclass(frozen=True)

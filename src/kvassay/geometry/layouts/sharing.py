@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kvassay.geometry.keys import MOST_LAYERS, Keys
-from kvassay.geometry.kinds import Kind
+from kvassay.geometry.configuration.keys import MOST_LAYERS, Keys
+from kvassay.geometry.layouts.kinds import Kind
 
 
 def readers_of(keys: Keys, kinds: Sequence[Kind]) -> list[int | None]:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from kvassay.errors import BadInput
-from kvassay.geometry.keys import MOST_TOKENS, shown
-from kvassay.geometry.memory import MOST_BYTES, Size, parse_size
+from kvassay.geometry.configuration.keys import MOST_TOKENS, shown
+from kvassay.geometry.engine.memory import MOST_BYTES, Size, parse_size
 from kvassay.store import parse_json, read_bounded
 
 MOST_FILE_BYTES, MOST_READINGS = 4 * 2**20, 10_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvassay.geometry.readings import Cause, Comparison, Fit, Priced, Regime
+from kvassay.geometry.engine.readings import Cause, Comparison, Fit, Priced, Regime
 
 REGIMES: dict[Regime, str] = {
     "plain": "every layer growing by every token",

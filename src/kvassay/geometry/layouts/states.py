@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kvassay.geometry.attention import Shape
-from kvassay.geometry.keys import MOST_HEADS, MOST_WIDTH, Keys, shown
+from kvassay.geometry.configuration.keys import MOST_HEADS, MOST_WIDTH, Keys, shown
+from kvassay.geometry.layouts.attention import Shape
 from kvassay.records.geometry import STATE_BYTES, State
 
 # States of one layer, from the keys, the native dtype, and the shape of the attention beside it where there is one.

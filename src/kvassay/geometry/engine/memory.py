@@ -9,8 +9,8 @@ from fractions import Fraction
 
 from kvassay.errors import BadInput
 from kvassay.formats import FORMATS, NATIVE, law
-from kvassay.geometry.alike import bytes_of_tokens
-from kvassay.geometry.keys import MOST_TOKENS, shown
+from kvassay.geometry.configuration.keys import MOST_TOKENS, shown
+from kvassay.geometry.engine.alike import bytes_of_tokens
 from kvassay.geometry.price import request_parts
 from kvassay.geometry.storage import PLAIN_STORAGE, Storage
 from kvassay.records.frontier import Pair

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kvassay.geometry.keys import MOST_HEADS, MOST_LAYERS, MOST_TOKENS, MOST_WIDTH, Keys
-from kvassay.geometry.kinds import kinds_of, last_of_every, same
-from kvassay.geometry.language_model import LanguageModel
+from kvassay.geometry.configuration.keys import MOST_HEADS, MOST_LAYERS, MOST_TOKENS, MOST_WIDTH, Keys
+from kvassay.geometry.configuration.language_model import LanguageModel
+from kvassay.geometry.layouts.kinds import kinds_of, last_of_every, same
 from kvassay.records.geometry import Layer
 
 LAYERS = ("decoder_layers", "num_decoder_layers", "decoder_num_hidden_layers", "num_hidden_layers", "num_layers")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from kvassay.geometry.keys import MOST_LAYERS, Keys, shown
+from kvassay.geometry.configuration.keys import MOST_LAYERS, Keys, shown
 
 # What one layer keeps: K and V of all tokens, of a window or of a chunk, those plus a fixed state ("hybrid"), a state alone, or nothing.
 # "indexed" is full attention with an indexer's key beside each row; "cross" attends to an encoder's rows only.

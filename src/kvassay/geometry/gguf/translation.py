@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from kvassay.geometry.keys import Keys
+from kvassay.geometry.configuration.keys import Keys
 
 ARCHITECTURE = "general.architecture"
 HEADS, KV_HEADS, K_WIDTH, V_WIDTH = "attention.head_count", "attention.head_count_kv", "attention.key_length", "attention.value_length"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from kvassay.errors import BadInput
-from kvassay.geometry.keys import MOST_LAYERS
+from kvassay.geometry.configuration.keys import MOST_LAYERS
 from kvassay.records.geometry import Geometry
 
 # Sizes times kinds are tried one by one.
@@ -27,7 +27,7 @@ class KindGroups:
     padding_layers: int
 
     @property
-    def padding_fraction(self) -> float:
+    def padding_per_layer(self) -> float:
         """Padding layers per real layer of this kind."""
         return self.padding_layers / self.layers
 
@@ -50,7 +50,7 @@ class Grouping:
         return sum(kind.padding_layers for kind in self.kinds)
 
     @property
-    def padding_fraction(self) -> float:
+    def padding_per_layer(self) -> float:
         """Padding layers per real layer of the kinds that are padded, 0 where none is."""
         padded = sum(kind.layers for kind in self.kinds if kind.padding_layers)
         return self.padding_layers / padded if padded else 0.0

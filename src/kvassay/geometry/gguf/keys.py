@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kvassay.errors import BadInput
-from kvassay.geometry.gguf_architectures import DRAFT_HEADS, HARMLESS, KNOWN, MODEL_TYPES, NO_CACHE, SAME_FACT, STATES
-from kvassay.geometry.gguf_header import Header, Unkept
-from kvassay.geometry.gguf_kinds import INTERVAL, PATTERN, RECURRENT, WINDOW, WINDOW_IGNORED, WINDOWS, layer_kinds, per_layer
-from kvassay.geometry.gguf_own_rules import own_rules
-from kvassay.geometry.gguf_translation import ARCHITECTURE, HEADS, K_WIDTH, KV_HEADS, V_WIDTH, Translation
-from kvassay.geometry.keys import MOST_HEADS, MOST_LAYERS, MOST_WIDTH, Keys, shown
-from kvassay.geometry.unread import says_something, speaks_of
+from kvassay.geometry.configuration.keys import MOST_HEADS, MOST_LAYERS, MOST_WIDTH, Keys, shown
+from kvassay.geometry.configuration.unread import says_something, speaks_of
+from kvassay.geometry.gguf.architectures import DRAFT_HEADS, HARMLESS, KNOWN, MODEL_TYPES, NO_CACHE, SAME_FACT, STATES
+from kvassay.geometry.gguf.header import Header, Unkept
+from kvassay.geometry.gguf.kinds import INTERVAL, PATTERN, RECURRENT, WINDOW, WINDOW_IGNORED, WINDOWS, layer_kinds, per_layer
+from kvassay.geometry.gguf.own_rules import own_rules
+from kvassay.geometry.gguf.translation import ARCHITECTURE, HEADS, K_WIDTH, KV_HEADS, V_WIDTH, Translation
 
 INNER, RANK, NEXTN = "ssm.inner_size", "ssm.time_step_rank", "nextn_predict_layers"
 MOST_NAME = 64

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kvassay.geometry.gguf_architectures import EXPANDED, GLM_SHARED_FROM_CONTEXT, INDEXED, LATENT, ONE_KV_HEAD_PER_HEAD
-from kvassay.geometry.gguf_kinds import FULL, RATIOS, per_layer
-from kvassay.geometry.gguf_translation import HEADS, K_WIDTH, KV_HEADS, V_WIDTH, Translation
-from kvassay.geometry.keys import MOST_HEADS, MOST_LAYERS, MOST_TOKENS, MOST_WIDTH, shown
+from kvassay.geometry.configuration.keys import MOST_HEADS, MOST_LAYERS, MOST_TOKENS, MOST_WIDTH, shown
+from kvassay.geometry.gguf.architectures import EXPANDED, GLM_SHARED_FROM_CONTEXT, INDEXED, LATENT, ONE_KV_HEAD_PER_HEAD
+from kvassay.geometry.gguf.kinds import FULL, RATIOS, per_layer
+from kvassay.geometry.gguf.translation import HEADS, K_WIDTH, KV_HEADS, V_WIDTH, Translation
 
 RANK, ROPE, TYPES, SHARED = "attention.kv_lora_rank", "rope.dimension_count", "attention.indexer.types", "attention.shared_kv_layers"
 SIGMOID = 2  # llama.cpp's number for DeepSeek V3's gate, by which its GGUF differs from V2's.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kvassay.geometry.keys import Keys, shown
+from kvassay.geometry.configuration.keys import Keys, shown
 
 NOT_READ = "not read for this model_type, and may change what the cache holds"
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from kvassay.errors import BadInput
-from kvassay.geometry.alike import bytes_of_tokens
+from kvassay.geometry.engine.alike import bytes_of_tokens
+from kvassay.geometry.engine.reading_files import Reading
+from kvassay.geometry.engine.reservation import reserve
 from kvassay.geometry.price import allocated_growth_per_token, with_price
-from kvassay.geometry.reading_files import Reading
-from kvassay.geometry.reservation import reserve
 from kvassay.geometry.storage import PLAIN_STORAGE, Storage
 from kvassay.records.frontier import Pair
 from kvassay.records.geometry import Geometry

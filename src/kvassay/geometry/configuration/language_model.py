@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kvassay.geometry.class_defaults import class_defaults
-from kvassay.geometry.keys import Keys
-from kvassay.geometry.names import SPELLINGS, keys_of
+from kvassay.geometry.configuration.class_defaults import class_defaults
+from kvassay.geometry.configuration.keys import Keys
+from kvassay.geometry.configuration.names import SPELLINGS, keys_of
 
 NESTS = (
     "text_config",

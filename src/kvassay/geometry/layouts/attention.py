@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from kvassay.geometry.keys import MOST_HEADS, MOST_LAYERS, MOST_WIDTH, Keys, shown
-from kvassay.geometry.kinds import Kind
+from kvassay.geometry.configuration.keys import MOST_HEADS, MOST_LAYERS, MOST_WIDTH, Keys, shown
+from kvassay.geometry.layouts.kinds import Kind
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kvassay.errors import BadInput
-from kvassay.geometry.alike import alike_owners, row_bytes, state_bytes
-from kvassay.geometry.grouping import Grouping
+from kvassay.geometry.engine.alike import alike_owners, row_bytes, state_bytes
+from kvassay.geometry.engine.grouping import Grouping
 from kvassay.geometry.price import layer_bytes_per_token, zip_owners
 from kvassay.geometry.storage import PLAIN_STORAGE, Storage, rounded_up
 from kvassay.records.frontier import Pair

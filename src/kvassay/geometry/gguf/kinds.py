@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kvassay.geometry.keys import MOST_HEADS, MOST_LAYERS, MOST_TOKENS, Keys, shown
+from kvassay.geometry.configuration.keys import MOST_HEADS, MOST_LAYERS, MOST_TOKENS, Keys, shown
 
 WINDOW, PATTERN = "attention.sliding_window", "attention.sliding_window_pattern"
 INTERVAL, RECURRENT, RATIOS = "full_attention_interval", "attention.recurrent_layers", "attention.compress_ratios"

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kvassay.geometry import kinds as kind_rules
-from kvassay.geometry import states
-from kvassay.geometry.attention import Shape, by_blocks, layer_keys
-from kvassay.geometry.cross import cross_layers
-from kvassay.geometry.encoder_decoder import encoder_decoder_layers, is_encoder_decoder
-from kvassay.geometry.families import FAMILIES, Family, kimi_kinds, nemotron_h_kinds
-from kvassay.geometry.keys import MOST_TOKENS, MOST_WIDTH, Keys
-from kvassay.geometry.kinds import Kind, KindRule, kinds_of, layer_count
-from kvassay.geometry.language_model import LanguageModel
-from kvassay.geometry.latent import Latent, has_latent, indexer_dims, latent_shape
-from kvassay.geometry.sharing import readers_of
-from kvassay.geometry.states import StateRule
-from kvassay.geometry.unread import PATTERNS, refuse_foreign, refuse_unread
+from kvassay.geometry.configuration.keys import MOST_TOKENS, MOST_WIDTH, Keys
+from kvassay.geometry.configuration.language_model import LanguageModel
+from kvassay.geometry.configuration.unread import PATTERNS, refuse_foreign, refuse_unread
+from kvassay.geometry.layouts import kinds as kind_rules
+from kvassay.geometry.layouts import states
+from kvassay.geometry.layouts.attention import Shape, by_blocks, layer_keys
+from kvassay.geometry.layouts.cross import cross_layers
+from kvassay.geometry.layouts.encoder_decoder import encoder_decoder_layers, is_encoder_decoder
+from kvassay.geometry.layouts.families import FAMILIES, Family, kimi_kinds, nemotron_h_kinds
+from kvassay.geometry.layouts.kinds import Kind, KindRule, kinds_of, layer_count
+from kvassay.geometry.layouts.latent import Latent, has_latent, indexer_dims, latent_shape
+from kvassay.geometry.layouts.sharing import readers_of
+from kvassay.geometry.layouts.states import StateRule
 from kvassay.records.geometry import Layer, LayerKind, State
 
 LAYER_KINDS: dict[Kind, LayerKind] = {"sliding": "sliding", "hybrid_sliding": "sliding", "chunked": "chunked"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kvassay.geometry.class_defaults import class_defaults
-from kvassay.geometry.keys import Keys, shown
+from kvassay.geometry.configuration.class_defaults import class_defaults
+from kvassay.geometry.configuration.keys import Keys, shown
 
 # Older and other spellings of the same fact.
 SPELLINGS: dict[str, tuple[str, ...]] = {

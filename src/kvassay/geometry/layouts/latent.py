@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from kvassay.geometry.attention import Shape
-from kvassay.geometry.keys import MOST_HEADS, MOST_LAYERS, MOST_TOKENS, MOST_WIDTH, Keys, shown
+from kvassay.geometry.configuration.keys import MOST_HEADS, MOST_LAYERS, MOST_TOKENS, MOST_WIDTH, Keys, shown
+from kvassay.geometry.layouts.attention import Shape
 
 Latent = Literal["latent", "expanded"]
 

@@ -1,0 +1,1 @@
+"""GGUF headers, brought to the keys of a configuration."""

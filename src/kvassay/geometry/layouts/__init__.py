@@ -1,0 +1,1 @@
+"""From keys to layers: which layer keeps what, in which shape."""
