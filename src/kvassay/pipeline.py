@@ -43,7 +43,7 @@ STAGES: tuple[Stage, ...] = (
         "score",
         "loss of every layer's K and V in every format",
         (Model, Geometry, Corpora),
-        ("formats", "score", "target"),
+        ("formats", "score", "target", "seeds"),
         Scores,
         "kvassay.scoring.stage:score",
     ),

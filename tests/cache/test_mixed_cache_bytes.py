@@ -91,8 +91,8 @@ def test_truncate_crop_and_reset_forget_from_the_end() -> None:
         (uniform("fp8_e4m3", "native")[:1], tiny_geometry(torch.bfloat16), 8, "map has 1 layers, the model has 2"),
         (uniform("int4_g64", "native"), tiny_geometry(torch.bfloat16, k_dim=96), 8, "group 64 does not divide head_dim 96"),
         (uniform("int7", "native"), tiny_geometry(torch.bfloat16), 8, "unknown"),
-        (uniform("native", "native"), tiny_geometry(torch.bfloat16, kind="sliding"), 8, "sliding attention is not served"),
-        (uniform("native", "native"), tiny_geometry(torch.bfloat16, first=3), 8, "layer 3: it is owner number 0"),
+        (uniform("native", "native"), tiny_geometry(torch.bfloat16, kind="sliding"), 8, "keeps a cache of kind sliding"),
+        (uniform("native", "native"), tiny_geometry(torch.bfloat16, first=3), 8, "layer 3 keeps a cache of kind full"),
         (uniform("native", "native"), tiny_geometry(torch.bfloat16), 0, "at least one token"),
     ],
 )

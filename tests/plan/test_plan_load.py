@@ -266,10 +266,14 @@ def test_starter_for_a_hub_model_and_for_nothing(folder):
 
 
 def test_dry_run_counts(folder):
-    """4 layers, 2 + 1 formats beside native: layer forwards 3 × (4 + 3 + 2 + 1) = 30, so 7.5 forwards and two more."""
+    """The sketch: one forward and two backward passes, each worth two.
+
+    Exact: 4 layers, 2 + 1 formats beside native: layer forwards 3 × (4 + 3 + 2 + 1) = 30, so 7.5 forwards and two more.
+    """
     text = dry_run(load(folder))
     assert "12 candidates" in text
-    assert "10 forwards' worth over 192 tokens" in text
+    assert "5 forwards' worth over 1,536 tokens" in text
+    assert "10 forwards' worth over 1,536 tokens" in dry_run(load(folder, PLAN + "score: {method: exact}\n"))
     assert "budget     768 bytes per token, 6 bits" in text
     assert "needs 309 items where 2 % of answers differ, 773 where 5 % do" in text
     assert "retrieval: 9 items, cannot show it" in text

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from kvassay.errors import BadInput, DamagedArtifact
-from kvassay.plan.schema import LadderChoice
+from kvassay.plan.schema import LadderChoice, ScoreChoice
 from kvassay.records.frontier import Frontier, FrontierPoint, Pair
 from kvassay.records.ladder import Ladder
 from kvassay.records.scores import Scores
@@ -103,11 +103,19 @@ def test_uniform_pairs_hold_the_best_for_every_mixed_map() -> None:
     assert [each.name for each in chosen_uniform(uniform, mixed, 9, 8)] == ["u4", "u6", "u7", "u9"]
 
 
-def test_score_and_measure_through_the_pipeline(prepared: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("choice", "how"),
+    [
+        (ScoreChoice(method="exact"), ("exact_isolated_kl", 0, "float32", True)),
+        (ScoreChoice(method="sketch", probes=32), ("sketch", 32, "float32", False)),
+    ],
+)
+def test_score_and_measure_through_the_pipeline(prepared: Any, tmp_path: Path, choice: ScoreChoice, how: tuple[Any, ...]) -> None:
     folder = Path(shutil.copytree(prepared.folder, tmp_path / "run"))
-    run = run_until(folder, prepared.plan, "score", "solve", "measure")
+    run = run_until(folder, prepared.plan.model_copy(update={"score": choice}), "score", "solve", "measure")
     scores, frontier, ladder = run.read(Scores), run.read(Frontier), run.read(Ladder)
-    assert (scores.dtype, scores.positions, scores.documents, scores.prefix_reuse) == ("float32", 96, 2, True)
+    assert (scores.method, scores.probes, scores.dtype, scores.prefix_reuse) == how
+    assert (scores.positions, scores.documents) == (96, 2)
     assert len(scores.scores) == 4 * (2 + 2)
     assert set(scores.numerics.values()) == {"reference"}
     assert (ladder.dtype, ladder.positions, ladder.documents) == ("float32", 96, 3)

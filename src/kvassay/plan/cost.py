@@ -50,12 +50,17 @@ class Weights:
 
 
 def score_cost(plan: Plan, geometry: Geometry) -> Cost:
-    """One candidate per layer, tensor and format; layers below it are not run again. Reference and noise floor are two more."""
-    layers = len(geometry.layers)
+    """The sketch: one forward, and a backward pass for each probe, which costs about two.
+
+    Exact: one candidate per layer, tensor and format, layers below it not run again; reference and noise floor are two more.
+    """
+    layers, split = len(geometry.layers), plan.corpora.scoring
+    tokens = split.documents * split.tokens
+    if plan.score.method == "sketch":
+        return Cost(1 + 2 * plan.score.probes, 1 + 2 * plan.score.probes, tokens)
     per_layer = sum(name != NATIVE for name in (*plan.formats.k, *plan.formats.v))
     layer_forwards = per_layer * sum(layers - layer.index for layer in geometry.owners)
-    split = plan.corpora.scoring
-    return Cost(layer_forwards / layers + 2, per_layer * len(geometry.owners) + 2, split.documents * split.tokens)
+    return Cost(layer_forwards / layers + 2, per_layer * len(geometry.owners) + 2, tokens)
 
 
 def measure_cost(plan: Plan, geometry: Geometry) -> Cost:

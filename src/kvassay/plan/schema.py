@@ -115,7 +115,7 @@ class CorporaChoice(Frozen):
     builtin: tuple[Literal["topics", "stdlib"], ...] = ("topics", "stdlib")
     files: tuple[Path, ...] = ()
     overlap_tokens: Tokens = 13
-    scoring: SplitSize = SplitSize(documents=3, tokens=64)
+    scoring: SplitSize = SplitSize(documents=16, tokens=96)
     choice: SplitSize = SplitSize(documents=20, tokens=48)
     heldout: SplitSize = SplitSize(documents=20, tokens=64)
 
@@ -127,6 +127,10 @@ class CorporaChoice(Frozen):
 
 
 class ScoreChoice(Frozen):
+    """method: `sketch` takes `probes` backward passes a document for all candidates at once; `exact` runs every candidate."""
+
+    method: Literal["sketch", "exact"] = "sketch"
+    probes: int = Field(default=2, ge=1, le=64)
     dtype: Literal["float32", "model"] = "float32"
     floor_multiple: Factor = 3.0
 
@@ -164,6 +168,7 @@ class Seeds(Frozen):
     tasks: Seed = 1
     bootstrap: Seed = 2
     workload: Seed = 3
+    scoring: Seed = 4
 
 
 class Workload(Frozen):

@@ -43,13 +43,16 @@ corpora:
   builtin: [topics, stdlib]
   files: []
   overlap_tokens: 13
-  scoring: {{documents: 3, tokens: 64}}
+  scoring: {{documents: 16, tokens: 96}}
   choice: {{documents: 20, tokens: 48}}
   heldout: {{documents: 20, tokens: 64}}
 
-# Scoring. float32 sees the small losses that bfloat16 arithmetic drowns; "model" scores in the model's own dtype.
-# A loss under floor_multiple times the measured noise floor counts as none, and the cheapest such format wins.
+# Scoring. `sketch` prices every format from one forward and `probes` backward passes a document, to second order, with a standard error;
+# `exact` runs every candidate: slower by their number, and the check. float32 sees the small losses that bfloat16 arithmetic drowns;
+# "model" scores in the model's own dtype. Where exact, a loss under floor_multiple times the measured noise floor counts as none.
 score:
+  method: sketch
+  probes: 2
   dtype: float32
   floor_multiple: 3.0
 

@@ -10,7 +10,7 @@ from kvassay.records.base import Frozen, NonNegativeFloat, NonNegativeInt, Recor
 class Score(Frozen):
     """Isolated forward KL (nats per scored token) when only this tensor of this layer has this format.
 
-    `at_floor`: the KL is below three noise floors, so it cannot be told from nothing.
+    `standard_error_nats` is over documents. `at_floor`: the KL is below three noise floors, so it cannot be told from nothing.
     """
 
     layer: NonNegativeInt
@@ -23,12 +23,16 @@ class Score(Frozen):
 
 
 class Scores(Record):
-    """Exact isolated forward KL, with the noise floor measured on the same text."""
+    """Isolated forward KL: exact, with the noise floor measured on the same text, or by the sketch, which has no floor (0).
+
+    `probes`: backward passes per document, 0 where exact. `layer_forwards`: decoder layers run × documents; a backward pass counts as one.
+    """
 
     artifact: ClassVar[str] = "scores.json"
     schema_id: ClassVar[str] = "kvassay.scores/1"
 
-    method: Literal["exact_isolated_kl"]
+    method: Literal["exact_isolated_kl", "sketch"]
+    probes: NonNegativeInt = 0
     dtype: str
     numerics: dict[str, str]
     positions: NonNegativeInt

@@ -135,7 +135,12 @@ def shade_cell(score: Score | None, shade: tuple[float, float]) -> Cell:
 def sensitivity_text(tested: dict[str, str | None], scores: Scores) -> str:
     k, v = tested["k"], tested["v"]
     which = f"{k}" if k == v else f"{k} for K, {v} for V"
+    how = (
+        f"by the sketch ({count(scores.probes, 'probe')} a document, to second order)"
+        if scores.method == "sketch"
+        else f"measured; a dot is at the noise floor of {significant(scores.floor_nats * 1000, 2)}"
+    )
     return (
         f"Loss when this tensor of this layer alone is {which}: milli-nats per token, {count(scores.documents, 'document')}, "
-        f"{count(scores.positions, 'position')}, {scores.dtype}; a dot is at the noise floor of {significant(scores.floor_nats * 1000, 2)}"
+        f"{count(scores.positions, 'position')}, {scores.dtype}, {how}"
     )

@@ -21,6 +21,8 @@ from kvassay.records.scores import Scores
 from kvassay.scoring.exact import score_layers
 from kvassay.scoring.joint import JointMeter
 from kvassay.scoring.rungs import rungs_of, within_budget
+from kvassay.scoring.sketch import candidates_of
+from kvassay.scoring.sketch_scores import SKETCH, save_sketch, scores_of, sketch_rows
 from kvassay.stage import StageInput
 from kvassay.store import Rows
 
@@ -29,17 +31,45 @@ LADDER_ROWS = "ladder.rows.jsonl"
 
 
 def score(stage: StageInput) -> Scores:
-    """Isolated KL of every candidate on the scoring split; a finished layer is never computed twice."""
+    """Isolated KL of every candidate on the scoring split; a finished row is never computed twice."""
     run, plan = stage.run, stage.plan
     geometry, documents = run.read(Geometry), load_split(run, plan, run.read(Corpora), "scoring")
-    model, dtype = scoring_model(stage)
     rows = Rows(run.path(SCORE_ROWS), stage.key)
+    return _sketched(stage, geometry, documents, rows) if plan.score.method == "sketch" else _exact(stage, geometry, documents, rows)
+
+
+def _sketched(stage: StageInput, geometry: Geometry, documents: list[list[int]], rows: Rows) -> Scores:
+    """By the sketch: one forward and a few backward passes a document."""
+    plan, run = stage.plan, stage.run
+    model, dtype = scoring_model(stage)
+    z = sketch_rows(model, geometry, documents, plan.formats, plan.score.probes, plan.seeds.scoring, rows, stage.progress)
+    candidates, positions = candidates_of(plan.formats), len(documents[0])
+    save_sketch(run, z, positions, candidates, geometry)
+    return Scores(
+        method="sketch",
+        probes=plan.score.probes,
+        dtype=dtype,
+        numerics=_numerics(stage),
+        positions=sum(len(document) for document in documents),
+        documents=len(documents),
+        prefix_reuse=False,
+        prefix_reuse_reason="the sketch runs every document once",
+        layer_forwards=len(documents) * len(geometry.layers) * (1 + plan.score.probes),
+        floor_nats=0.0,
+        scores=scores_of(z, geometry, candidates, positions),
+        side_files=(run.side_file(SKETCH),),
+    )
+
+
+def _exact(stage: StageInput, geometry: Geometry, documents: list[list[int]], rows: Rows) -> Scores:
+    """By running every candidate."""
+    plan = stage.plan
+    model, dtype = scoring_model(stage)
     found = score_layers(model, geometry, documents, plan.formats, plan.score.floor_multiple, rows, stage.progress)
-    formats = sorted({name for name in (*plan.formats.k, *plan.formats.v) if name != NATIVE})
     return Scores(
         method="exact_isolated_kl",
         dtype=dtype,
-        numerics=dict.fromkeys(formats, CAPABILITIES[plan.target].numerics),
+        numerics=_numerics(stage),
         positions=sum(len(document) for document in documents),
         documents=len(documents),
         prefix_reuse=found.why_no_reuse is None,
@@ -48,6 +78,11 @@ def score(stage: StageInput) -> Scores:
         floor_nats=found.floor_nats,
         scores=found.scores,
     )
+
+
+def _numerics(stage: StageInput) -> dict[str, str]:
+    formats = sorted({name for name in (*stage.plan.formats.k, *stage.plan.formats.v) if name != NATIVE})
+    return dict.fromkeys(formats, CAPABILITIES[stage.plan.target].numerics)
 
 
 def measure(stage: StageInput) -> Ladder:
