@@ -13,7 +13,8 @@ from kvassay.plan.schema import Menu
 from kvassay.records.frontier import Frontier, FrontierPoint, Pair
 from kvassay.records.geometry import Geometry
 from kvassay.solving.candidates import Group, PriceList, above_floor, groups_of, pairs_of, predicted_kl_nats
-from kvassay.solving.milp import solve_budgets
+from kvassay.solving.dynamic import fits, solve_budgets_at_once
+from kvassay.solving.milp import Solution, solve_budgets
 from kvassay.solving.served import served_by, why_not_served
 
 GRID_REFINEMENTS = (1, 2, 4)
@@ -92,10 +93,22 @@ def _spread_maps(problem: Problem, groups: tuple[Group, ...], maps: int, leave_o
 def _best_maps(problem: Problem, groups: tuple[Group, ...], budgets: Sequence[int]) -> Found:
     """The best map whose layers differ at each budget, with the first budget it was found at and the solver's word."""
     found: Found = {}
-    solutions = solve_budgets(groups, budgets, max_formats=problem.capability.max_formats, layers_differ=True)
+    solutions = _solve(groups, budgets, problem.capability.max_formats)
     for budget_bytes, solution in zip(budgets, solutions, strict=True):
         if solution is not None:
             found.setdefault(pairs_of(groups, solution.taken), (budget_bytes, solution.status))
+    return found
+
+
+def _solve(groups: tuple[Group, ...], budgets: Sequence[int], max_formats: int | None) -> list[Solution | None]:
+    """By dynamic programming where bytes are the only bond; the integer program where formats are counted, or where the best is uniform."""
+    if max_formats is not None or not fits(groups, budgets):
+        return solve_budgets(groups, budgets, max_formats=max_formats, layers_differ=True)
+    found = solve_budgets_at_once(groups, budgets)
+    uniform = [at for at, each in enumerate(found) if each is not None and len(set(pairs_of(groups, each.taken))) == 1]
+    again = solve_budgets(groups, [budgets[at] for at in uniform], layers_differ=True) if uniform else []
+    for at, each in zip(uniform, again, strict=True):
+        found[at] = each
     return found
 
 
