@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,10 +67,10 @@ def _against(run: dict[str, Any], mla: Latent) -> Comparison:
 
 
 def _price(config: dict[str, Any], tokens: int, mla: Latent) -> Geometry:
-    return geometry_of(read_values(config, run_name(config)), tokens, Choice(mla=mla, encoder_tokens=ENCODER_TOKENS))
+    return geometry_of(read_values(config, _name(config)), tokens, Choice(mla=mla, encoder_tokens=ENCODER_TOKENS))
 
 
-def run_name(config: dict[str, Any]) -> str:
+def _name(config: dict[str, Any]) -> str:
     """What a refusal calls the configuration."""
     return f"{config.get('model_type')}/config.json"
 
@@ -98,7 +99,7 @@ def main() -> int:
     return 1 if counts["unexplained"] else 0
 
 
-def _runs(arguments: argparse.Namespace) -> Any:
+def _runs(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     if arguments.held:
         with Path(arguments.held).open() as lines:
             yield from (run for run in map(json.loads, lines) if not arguments.model_types or run["model_type"] in arguments.model_types)

@@ -29,14 +29,6 @@ class Tensor:
     bytes: int
 
 
-@dataclass(frozen=True)
-class Held:
-    """The cache after `tokens` tokens, and the config.json that the model would be saved with."""
-
-    tokens: int
-    tensors: tuple[Tensor, ...]
-
-
 def weigh(cache: Any) -> tuple[Tensor, ...]:
     """Every floating-point tensor in `cache`, each storage once; positions and counters are bookkeeping."""
     import torch

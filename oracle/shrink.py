@@ -98,6 +98,21 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "glm5_next_text": ONE_KV_HEAD_PER_HEAD | {"index_kpool": 2, "qk_rope_head_dim": 0},
     "deepseek_v2": ONE_KV_HEAD_PER_HEAD | {"num_experts_per_tok": 2},
 }
+# Fields that are None by default and mean a number all the same; any other such field is computed from the rest.
+SET_THOUGH_NONE = frozenset(
+    {
+        "sliding_window",
+        "num_key_value_heads",
+        "lru_width",
+        "mamba_d_ssm",
+        "moe_intermediate_size",
+        "intermediate_size",
+        "num_experts",
+        "n_routed_experts",
+    }
+)
+NULLABLE = frozenset({"forced_eos_token_id", "forced_bos_token_id", "sliding_window"})
+TOWER_WORDS = ("vision", "audio", "vq", "codec", "qformer", "perceiver", "encoder_config", "tokenizer")
 
 
 def small_config(config_class: Any, tower: bool = False) -> Any:
@@ -118,23 +133,6 @@ def small_config(config_class: Any, tower: bool = False) -> Any:
     for key, nested in _nested_classes(config_class).items():
         chosen[key] = small_config(nested, tower or any(word in key for word in TOWER_WORDS))
     return config_class(**chosen)
-
-
-# Fields that are None by default and mean a number all the same; any other such field is computed from the rest.
-SET_THOUGH_NONE = frozenset(
-    {
-        "sliding_window",
-        "num_key_value_heads",
-        "lru_width",
-        "mamba_d_ssm",
-        "moe_intermediate_size",
-        "intermediate_size",
-        "num_experts",
-        "n_routed_experts",
-    }
-)
-NULLABLE = frozenset({"forced_eos_token_id", "forced_bos_token_id", "sliding_window"})
-TOWER_WORDS = ("vision", "audio", "vq", "codec", "qformer", "perceiver", "encoder_config", "tokenizer")
 
 
 def _nested_classes(config_class: Any) -> dict[str, Any]:

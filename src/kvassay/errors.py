@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class KvassayError(Exception):
     """Base of every error kvassay raises on purpose; `exit_code` is what the command ends with."""
@@ -15,9 +17,22 @@ class BadInput(KvassayError):
     exit_code = 2
 
 
+class ManyProblems(BadInput):
+    """Several problems of one file, a sentence each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
 class DamagedArtifact(BadInput):
     """A file of a run folder that is torn, altered, or made from another model or plan."""
 
 
 class EngineError(BadInput):
     """An engine did not start, died, or gave an answer that cannot be used."""
+
+
+def one_line(text: str) -> str:
+    """`text` with everything escaped that breaks a line, that a terminal would obey, or that no encoding can write."""
+    return text if text.isprintable() else "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

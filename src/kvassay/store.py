@@ -10,6 +10,7 @@ import json
 import os
 import stat
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -106,7 +107,8 @@ def parse_json(data: bytes, where: str) -> Any:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         keys = dict(pairs)
         if len(keys) != len(pairs):
-            raise ValueError("a key stands twice")
+            twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+            raise ValueError(f"a key stands twice: {twice[:40]!r}")
         return keys
 
     def refuse(constant: str) -> Any:
@@ -114,8 +116,12 @@ def parse_json(data: bytes, where: str) -> Any:
 
     try:
         return json.loads(data, object_pairs_hook=unique, parse_constant=refuse)
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"{where}: not valid JSON ({error})") from error
+    except RecursionError as error:
+        raise BadInput(f"{where}: not valid JSON (nested too deep)") from error
+    except ValueError as error:
+        # Python says of an endless number which of its own limits to lift.
+        why = "a number of too many digits" if "integer string conversion" in str(error) else error
+        raise BadInput(f"{where}: not valid JSON ({why})") from error
 
 
 class Run:

@@ -57,26 +57,26 @@ def test_formats_that_fit_no_head_are_left_out(tmp_path):
 
 def test_states_and_cross_caches_are_reserved_whatever_the_length(tmp_path):
     geometry = read_config(tmp_path, QWEN3_NEXT)
-    hybrid = reserve(geometry, native_pairs(geometry), 17, 16, 8_192)
+    hybrid = reserve(geometry, native_pairs(geometry), 17, 8_192, Storage(block_tokens=16))
     assert hybrid.state_bytes == 6 * STATE_BYTES
     assert hybrid.bytes_per_request == 6 * STATE_BYTES + 2 * 32 * 2 * 2 * 256 * 2  # 17 tokens take two blocks of 16
     geometry = read_config(tmp_path, WHISPER)
-    crossed = reserve(geometry, native_pairs(geometry), 16, 16, 8_192)
+    crossed = reserve(geometry, native_pairs(geometry), 16, 8_192, Storage(block_tokens=16))
     assert crossed.blocks == {"full": 1, "cross": 94}  # 1,500 encoder rows in blocks of 16
     assert crossed.bytes_per_request == 4 * (1 + 94) * 16 * 2 * 6 * 64 * 2
 
 
 def test_indexer_keys_formats_and_padded_heads_are_in_the_blocks(tmp_path):
     latent = read_config(tmp_path, V3_2)
-    assert reserve(latent, native_pairs(latent), 64, 64, 64).bytes_per_request == 3 * 64 * (576 * 2 + 132)
+    assert reserve(latent, native_pairs(latent), 64, 64, Storage(block_tokens=64)).bytes_per_request == 3 * 64 * (576 * 2 + 132)
     geometry, pairs = small_geometry(), [Pair(k="fp8_e4m3", v="nvfp4")] * 4
-    assert reserve(geometry, pairs, 16, 16, 16).bytes_per_request == 4 * 16 * 2 * (64 + 32 + 4)
-    assert reserve(geometry, pairs, 16, 16, 16, Storage(head_align=128)).bytes_per_request == 4 * 16 * 2 * (128 + 64 + 8)
+    assert reserve(geometry, pairs, 16, 16, Storage(block_tokens=16)).bytes_per_request == 4 * 16 * 2 * (64 + 32 + 4)
+    assert reserve(geometry, pairs, 16, 16, Storage(head_align=128, block_tokens=16)).bytes_per_request == 4 * 16 * 2 * (128 + 64 + 8)
 
 
 def test_a_chunk_that_blocks_do_not_fill_straddles_one_more(tmp_path):
     scout = config("llama4_text", 4, 5120, 40, 8, head_dim=128, attention_chunk_size=8192, no_rope_layers=[], interleave_moe_layer_step=1)
     geometry = read_config(tmp_path, scout)
-    assert reserve(geometry, native_pairs(geometry), 10**6, 16, 8_192).blocks["chunked"] == (8_192 + 8_192) // 16
+    assert reserve(geometry, native_pairs(geometry), 10**6, 8_192, Storage(block_tokens=16)).blocks["chunked"] == (8_192 + 8_192) // 16
     # ceil((8191 + 8192) / 48) + 1
-    assert reserve(geometry, native_pairs(geometry), 10**6, 48, 8_192).blocks["chunked"] == 342 + 1
+    assert reserve(geometry, native_pairs(geometry), 10**6, 8_192, Storage(block_tokens=48)).blocks["chunked"] == 342 + 1

@@ -6,9 +6,9 @@ import pytest
 
 from kvassay.cli import run_command
 from kvassay.errors import BadInput
+from kvassay.geometry.engine.fit import solve
 from kvassay.geometry.engine.grouping import grouping, grouping_trade_off, smallest_grouping
-from kvassay.geometry.engine.reading_files import Reading
-from kvassay.geometry.engine.readings import solve
+from kvassay.geometry.engine.reading import Reading
 from kvassay.geometry.engine.reservation import HybridFloor, floor_block_tokens, window_blocks
 from support.families import config, nested
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from kvassay.cli import run_command
 from kvassay.errors import BadInput
-from kvassay.geometry.engine.memory import MOST_BYTES, capacity, longest_context, parse_bytes
+from kvassay.geometry.engine.memory import capacity, longest_context
+from kvassay.geometry.engine.sizes import MOST_BYTES, parse_bytes
 from kvassay.geometry.price import native_pairs, with_price
 from kvassay.geometry.storage import Storage
 from support.families import config

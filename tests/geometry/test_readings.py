@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kvassay.cli.inspect_readings_text import comparison_text
 from kvassay.errors import BadInput
+from kvassay.geometry.engine.comparison import compare
+from kvassay.geometry.engine.fit import divided, solve
 from kvassay.geometry.engine.ranks import per_rank
-from kvassay.geometry.engine.reading_files import MOST_FILE_BYTES, MOST_READINGS, Reading, read_readings
-from kvassay.geometry.engine.reading_words import comparison_text
-from kvassay.geometry.engine.readings import compare, divided, solve
+from kvassay.geometry.engine.reading import Reading
+from kvassay.geometry.engine.reading_files import MOST_FILE_BYTES, MOST_READINGS, read_readings
 from kvassay.geometry.price import native_pairs, with_price
 from kvassay.geometry.storage import Storage
 from kvassay.records.frontier import Pair
@@ -174,18 +176,18 @@ def test_two_readings_tell_which_regime(tmp_path):
 def test_g1_05_both_logs_are_the_reservation(tmp_path):
     geometry = read_config(tmp_path, GEMMA4_31B)
     logs = [of(64.68, 626_971, 262_144), of(103.92, 1_007_341, 262_144)]
-    seen = compared(geometry, *logs, block_tokens=16, chunk_tokens=8_192)
+    seen = compared(geometry, *logs, chunk_tokens=8_192, storage=Storage(block_tokens=16))
     assert [round(each) for each in seen.apparent] == [110_770, 110_770]
     assert (seen.fit, seen.regimes) == (None, ("reservation",))
     assert seen.difference.cause == "memory"
     assert any("stay mixed" in line for line in comparison_text(seen))
     # Without a max length they are held against the reservation of the context asked about.
-    assert compared(geometry, of(64.68, 626_971), block_tokens=16, chunk_tokens=8_192).regimes == ("reservation",)
+    assert compared(geometry, of(64.68, 626_971), chunk_tokens=8_192, storage=Storage(block_tokens=16)).regimes == ("reservation",)
     with pytest.raises(BadInput, match="cannot be divided"):
         compared(geometry, *logs)
     # The other build: no regime of this model gives 983,000.
     with pytest.raises(BadInput, match="983,"):
-        compared(geometry, of(24.54, 26_800, 262_144), block_tokens=16, chunk_tokens=8_192)
+        compared(geometry, of(24.54, 26_800, 262_144), chunk_tokens=8_192, storage=Storage(block_tokens=16))
 
 
 def test_states_are_a_regime_of_their_own(tmp_path):
@@ -240,7 +242,7 @@ def test_any_readings_are_explained_or_refused(rows):
     readings = [Reading(memory, tokens, length, f"log: line {line}") for line, (memory, tokens, length) in enumerate(rows, 1)]
     for geometry in (small_geometry(), small_geometry(sliding_window=512, model_type="mistral")):
         try:
-            seen = compared(geometry, *readings, block_tokens=16, chunk_tokens=512)
+            seen = compared(geometry, *readings, chunk_tokens=512, storage=Storage(block_tokens=16))
         except BadInput as refused:
             assert str(refused).startswith("log: line")
         else:

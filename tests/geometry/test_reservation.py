@@ -50,19 +50,19 @@ def test_window_blocks_never_fall_with_length_and_hold_the_window(tokens, more, 
 
 def test_g1_05_bytes_and_blocks_per_kind(tmp_path):
     geometry = read_config(tmp_path, GEMMA4_31B)
-    reserved = reserve(geometry, native_pairs(geometry), 262_144, 16, 8_192)
+    reserved = reserve(geometry, native_pairs(geometry), 262_144, 8_192, Storage(block_tokens=16))
     assert reserved.blocks == {"sliding": 577, "full": 16_384}
     windowed = 50 * 2 * 16 * 256 * 2
     assert reserved.bytes_per_request == 81_920 * 262_144 + windowed * 9_232 == 29_037_690_880
     assert round(reserved.bytes_per_token_at_this_context) == 110_770
     # Half the bytes per element, half the reservation: it is priced in the chosen formats.
-    halved = reserve(geometry, [pair.model_copy(update={"k": "fp8_e4m3", "v": "fp8_e4m3"}) for pair in native_pairs(geometry)], 262_144, 16, 8_192)  # fmt: skip
+    halved = reserve(geometry, [pair.model_copy(update={"k": "fp8_e4m3", "v": "fp8_e4m3"}) for pair in native_pairs(geometry)], 262_144, 8_192, Storage(block_tokens=16))  # fmt: skip
     assert 2 * halved.bytes_per_request == reserved.bytes_per_request
 
 
 def test_an_engine_that_keeps_every_token_reserves_the_length(tmp_path):
     geometry = read_config(tmp_path, GEMMA4_31B)
-    reserved = reserve(geometry, native_pairs(geometry), 262_144, 16, 8_192, Storage(windows="full"))
+    reserved = reserve(geometry, native_pairs(geometry), 262_144, 8_192, Storage(windows="full", block_tokens=16))
     assert reserved.bytes_per_request == 901_120 * 262_144
     assert set(reserved.blocks.values()) == {16_384}
 
@@ -70,7 +70,7 @@ def test_an_engine_that_keeps_every_token_reserves_the_length(tmp_path):
 def test_chunked_layers_reserve_their_chunk_and_one_step(tmp_path):
     """Llama 4 Scout: 36 layers of chunks of 8,192; chunks begin where blocks do, so nothing straddles."""
     geometry = read_config(tmp_path, SCOUT)
-    reserved = reserve(geometry, native_pairs(geometry), 100_000, 16, 8_192)
+    reserved = reserve(geometry, native_pairs(geometry), 100_000, 8_192, Storage(block_tokens=16))
     assert reserved.blocks == {"full": 6_250, "chunked": (8_192 + 8_192) // 16}
     assert reserved.bytes_per_request == 49_152 * 100_000 + 147_456 * 16_384
 
@@ -80,16 +80,16 @@ def test_chunked_layers_reserve_their_chunk_and_one_step(tmp_path):
 def test_a_reservation_holds_what_the_request_holds_and_never_falls(tokens, more, block, chunk):
     geometry = small_geometry(sliding_window=512, model_type="mistral")
     pairs = native_pairs(geometry)
-    reserved = reserve(geometry, pairs, tokens, block, chunk)
+    reserved = reserve(geometry, pairs, tokens, chunk, Storage(block_tokens=block))
     assert reserved.bytes_per_request >= with_price(geometry, pairs, tokens).total_bytes > 0
-    assert reserve(geometry, pairs, tokens + more, block, chunk).bytes_per_request >= reserved.bytes_per_request
+    assert reserve(geometry, pairs, tokens + more, chunk, Storage(block_tokens=block)).bytes_per_request >= reserved.bytes_per_request
 
 
-@pytest.mark.parametrize("wrong", [(0, 16, 1), (1, 0, 1), (1, 16, 0)])
-def test_counts_below_one_are_refused(wrong):
+@pytest.mark.parametrize(("tokens", "chunk", "block"), [(0, 1, 16), (1, 0, 16), (1, 1, 0)])
+def test_counts_below_one_are_refused(tokens, chunk, block):
     geometry = small_geometry()
     with pytest.raises(BadInput, match="at least 1"):
-        reserve(geometry, native_pairs(geometry), *wrong)
+        reserve(geometry, native_pairs(geometry), tokens, chunk, Storage(block_tokens=block))
 
 
 def test_g1_29_floor_of_a_request_is_one_block_per_group():

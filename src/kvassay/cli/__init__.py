@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 import typer
@@ -12,7 +13,7 @@ from kvassay.cli.init import init
 from kvassay.cli.inspect import inspect
 from kvassay.cli.run import run
 from kvassay.cli.stages import STAGE_COMMANDS, stage_command
-from kvassay.errors import KvassayError
+from kvassay.errors import KvassayError, ManyProblems, one_line
 
 INTERRUPTED = 130
 
@@ -50,6 +51,10 @@ def root(
 
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 no, 2 bad input, 3 cannot decide, 70 internal error, 130 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal of another encoding than UTF-8 still gets an answer.
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run_command(sys.argv[1:]))
 
 
@@ -61,10 +66,11 @@ def run_command(arguments: list[str]) -> int:
             raise KeyboardInterrupt
         return result if isinstance(result, int) else 0
     except KvassayError as error:
-        print(shortened(f"error: {error}"), file=sys.stderr)
+        problems = error.problems if isinstance(error, ManyProblems) else (str(error),)
+        print("error: " + "\n".join(map(shortened, problems)), file=sys.stderr)
         return error.exit_code
     except typer.TyperException as error:
-        print(f"error: {error.format_message()} (kvassay --help lists what there is)", file=sys.stderr)
+        print(f"error: {shortened(error.format_message())} (kvassay --help lists what there is)", file=sys.stderr)
         return 2
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted; finished work is kept, the same command goes on from here", file=sys.stderr)
@@ -75,7 +81,8 @@ def run_command(arguments: list[str]) -> int:
         return 0
     except OSError as error:
         # What the operating system refuses (no permission, no space, a name too long) is never a fault of ours.
-        print(shortened(f"error: {refused(error)}; correct it and give the same command again, finished work is kept"), file=sys.stderr)
+        what_then = "correct it and give the same command again, finished work is kept"
+        print(f"{shortened(f'error: {refused(error)}')}; {what_then}", file=sys.stderr)
         return 2
     except Exception:
         import traceback
@@ -91,6 +98,6 @@ def refused(error: OSError) -> str:
 
 
 def shortened(text: str, limit_chars: int = 600) -> str:
-    """Every line at most `limit_chars` long, cut in the middle: a hostile name must not fill the screen."""
-    half = limit_chars // 2
-    return "\n".join(line if len(line) <= limit_chars else f"{line[:half]}…{line[-half:]}" for line in text.splitlines())
+    """`text` as one line of at most `limit_chars`, cut in the middle: a hostile name must not fill the screen, nor steer it."""
+    line, half = one_line(text), limit_chars // 2
+    return line if len(line) <= limit_chars else f"{line[:half]}…{line[-half:]}"

@@ -7,9 +7,6 @@ from typing import Annotated, Literal
 
 import typer
 
-MOST = 2**40
-MOST_ALIGN = 2**16
-
 
 def inspect(
     model: Annotated[str, typer.Argument(metavar="PATH", help="config.json, its folder, a GGUF file, or package:NAME/FILE.gguf")],
@@ -32,18 +29,20 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text")] = False,
 ) -> None:
     """What a model's cache holds and costs, from its config.json or GGUF header alone."""
-    from kvassay.cli.inspect_document import as_document
     from kvassay.cli.inspect_look import Look, look
-    from kvassay.cli.inspect_text import as_text
     from kvassay.errors import BadInput
+    from kvassay.geometry.configuration.keys import MOST_HEADS, MOST_TOKENS
     from kvassay.geometry.layouts.layout import Choice
     from kvassay.geometry.storage import Storage
 
-    counts = {"--context": context, "--requests": requests, "--encoder-tokens": encoder_tokens, "--block": block, "--chunk": chunk}
     for option, count, most in (
-        *((*each, MOST) for each in counts.items()),
-        ("--tp", tp, MOST_ALIGN),
-        ("--head-align", head_align, MOST_ALIGN),
+        ("--context", context, MOST_TOKENS),
+        ("--requests", requests, MOST_TOKENS),
+        ("--encoder-tokens", encoder_tokens, MOST_TOKENS),
+        ("--block", block, MOST_TOKENS),
+        ("--chunk", chunk, MOST_TOKENS),
+        ("--tp", tp, MOST_HEADS),
+        ("--head-align", head_align, MOST_HEADS),
     ):
         if count is not None and not 1 <= count <= most:
             raise BadInput(f"{option} {str(count)[:20]}: must be from 1 to {most:,}")
@@ -71,6 +70,10 @@ def inspect(
     if as_json:
         import json
 
+        from kvassay.cli.inspect_document import as_document
+
         typer.echo(json.dumps(as_document(seen), indent=2, ensure_ascii=False))
     else:
+        from kvassay.cli.inspect_text import as_text
+
         typer.echo(as_text(seen))

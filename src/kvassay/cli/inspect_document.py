@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kvassay.cli.inspect_engine import engine_parts
 from kvassay.cli.inspect_look import Seen
 from kvassay.geometry.price import allocated_growth_per_token, effective_bits, layer_bytes_per_token, native_pairs
 from kvassay.records.geometry import Geometry
@@ -30,17 +29,22 @@ def as_document(seen: Seen) -> dict[str, Any]:
         "total_bytes": geometry.total_bytes,
         "growth_per_token": allocated_growth_per_token(geometry, seen.pairs, asked.storage),
     }
-    for key, value in (("indexer", _indexer(geometry)), ("cross", _cross(seen)), ("recurrent", _recurrent(geometry))):
+    for key, value in (("indexer", _indexer(geometry)), ("cross", cross_part(seen)), ("recurrent", _recurrent(geometry))):
         if value:
             document[key] = value
     if geometry.draft is not None:
         document["draft"] = geometry.draft.model_dump(mode="json")
     if seen.rank is not None:
         document["per_rank"] = {"ranks": asked.ranks, **seen.rank.bytes.model_dump(), "total_bytes": seen.rank.total_bytes}
-    return document | _savings(seen) | engine_parts(seen)
+    document |= savings(seen)
+    if seen.engine is not None:
+        from kvassay.cli.inspect_engine_document import engine_parts
+
+        document |= engine_parts(seen.engine)
+    return document
 
 
-def _savings(seen: Seen) -> dict[str, float]:
+def savings(seen: Seen) -> dict[str, float]:
     """Effective bits, and the share of a native request that the chosen formats save; nothing where all of them are native."""
     if seen.pairs == native_pairs(seen.geometry):
         return {}
@@ -59,7 +63,8 @@ def _indexer(geometry: Geometry) -> dict[str, int]:
     }
 
 
-def _cross(seen: Seen) -> dict[str, int]:
+def cross_part(seen: Seen) -> dict[str, int]:
+    """Layers that keep K and V of an encoder's rows, and the bytes of one row in all of them; nothing where none does."""
     geometry = seen.geometry
     cross = [(layer, pair) for layer, pair in zip(geometry.owners, seen.pairs, strict=True) if layer.encoder_tokens is not None]
     if not cross:

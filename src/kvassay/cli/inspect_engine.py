@@ -1,94 +1,74 @@
-"""What `kvassay inspect` says of an engine: reservations, groups, room in a memory, and the engine's own readings. As JSON."""
+"""What `kvassay inspect` finds out of an engine: what it reserves, how it groups layers, how much fits, and what its own log says."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
-from kvassay.cli.inspect_look import Seen
-from kvassay.geometry.engine.grouping import Grouping
-
-if TYPE_CHECKING:
-    from kvassay.geometry.engine.readings import Comparison
-
-
-def engine_parts(seen: Seen) -> dict[str, Any]:
-    """Keys `reservation`, `grouping`, `capacity` and `readings`, those that were asked for."""
-    parts = {
-        "reservation": _reservation(seen),
-        "grouping": [_grouping(each) for each in seen.groupings],
-        "capacity": _capacity(seen),
-        "readings": _readings(seen.readings) if seen.readings else None,
-    }
-    return {key: value for key, value in parts.items() if value}
+from kvassay.cli.inspect_look import Look, of_unequal_widths
+from kvassay.formats import FORMATS, law
+from kvassay.geometry.engine.comparison import Comparison, compare
+from kvassay.geometry.engine.grouping import Grouping, grouping_trade_off, kind_counts, smallest_grouping
+from kvassay.geometry.engine.memory import Capacity, capacity
+from kvassay.geometry.engine.reading_files import read_readings
+from kvassay.geometry.engine.reservation import HybridFloor, Reservation, hybrid_floor, reserve
+from kvassay.geometry.engine.sizes import parse_bytes
+from kvassay.geometry.price import native_pairs
+from kvassay.records.frontier import Pair
+from kvassay.records.geometry import Geometry
 
 
-def _reservation(seen: Seen) -> dict[str, Any]:
-    document: dict[str, Any] = {}
-    if (its := seen.reservation) is not None:
-        document = {
-            "block_tokens": its.block_tokens,
-            "chunk_tokens": its.chunk_tokens,
-            "bytes_per_request": its.bytes_per_request,
-            "bytes_per_token_at_this_context": its.bytes_per_token_at_this_context,
-            "blocks": its.blocks,
-        }
-        if seen.rank_reservation is not None:
-            document["bytes_per_request_and_rank"] = seen.rank_reservation.bytes_per_request
-    if (floor := seen.floor) is not None:
-        document["floor"] = {
-            "block_tokens": floor.block_tokens,
-            "groups": floor.groups,
-            "group_size": floor.group_size,
-            "tokens_per_request": floor.tokens_per_request,
-        }
-    return document
+@dataclass(frozen=True)
+class EngineSeen:
+    """reservation: with --block and --chunk. floor: with --block, of a hybrid. groupings: with --block, of several kinds of cache.
+
+    capacity, chosen_requests (in the chosen formats, None where these are native), floor and readings are of one rank where there are
+    ranks, `of_one_rank`.
+    """
+
+    of_one_rank: bool
+    reservation: Reservation | None
+    rank_reservation: Reservation | None
+    floor: HybridFloor | None
+    groupings: tuple[Grouping, ...]
+    capacity: Capacity | None
+    chosen_requests: int | None
+    readings: Comparison | None
 
 
-def _grouping(its: Grouping) -> dict[str, Any]:
-    return {
-        "size": its.size,
-        "groups": its.groups,
-        "padding_layers": its.padding_layers,
-        "padding_per_layer": its.padding_per_layer,
-        "padding_layers_by_kind": {kind.kind: kind.padding_layers for kind in its.kinds},
-    }
+def look_at_engine(asked: Look, geometry: Geometry, pairs: tuple[Pair, ...], rank: Geometry | None) -> EngineSeen:
+    """What was asked of the engine that holds `geometry`, `rank` of it on each rank. Raises BadInput."""
+    held = rank or geometry
+    counts = kind_counts(geometry) if asked.block_tokens is not None else {}
+    room = _capacity(asked, held)
+    return EngineSeen(
+        of_one_rank=rank is not None,
+        reservation=_reservation(asked, geometry, pairs),
+        rank_reservation=_reservation(asked, rank, pairs) if rank else None,
+        floor=hybrid_floor(held, pairs, asked.storage.block_tokens, smallest_grouping(counts)) if counts else None,
+        groupings=grouping_trade_off(counts) if len(counts) > 1 else (),
+        capacity=room,
+        chosen_requests=room.free_bytes // held.total_bytes if room and pairs != native_pairs(held) else None,
+        readings=_readings(asked, held, pairs),
+    )
 
 
-def _capacity(seen: Seen) -> dict[str, Any]:
-    if (its := seen.capacity) is None:
-        return {}
-    chosen = {} if seen.chosen_requests is None else {"chosen": seen.chosen_requests}
-    return {
-        "memory_bytes": its.memory_bytes,
-        "weights_bytes": its.weights_bytes,
-        "free_bytes": its.free_bytes,
-        "longest_context_tokens": its.longest_context_tokens,
-        "requests": its.requests | chosen,
-    }
+def _reservation(asked: Look, geometry: Geometry, pairs: tuple[Pair, ...]) -> Reservation | None:
+    if asked.chunk_tokens is None:
+        return None
+    return reserve(geometry, pairs, geometry.context_tokens, asked.chunk_tokens, asked.storage)
 
 
-def _readings(its: Comparison) -> dict[str, Any]:
-    """What could not be solved for, or has no price to divide by, is left out."""
-    document: dict[str, Any] = {
-        "apparent": list(its.apparent),
-        "spread": its.spread,
-        "memory_spread": its.memory_spread,
-        "regime": its.regime,
-    }
-    if its.fit is not None:
-        document["growth_per_token"] = its.fit.growth_per_token
-        document["fixed_per_request"] = its.fit.fixed_per_request
-        document["residual"] = its.fit.residual
-    ratios = {"ratio_growth": its.ratio_growth, "ratio_fixed": its.ratio_fixed}
-    document |= {key: ratio for key, ratio in ratios.items() if ratio is not None}
-    document["prices"] = [{key: value for key, value in asdict(price).items() if value is not None} for price in its.prices]
-    if (difference := its.difference) is not None:
-        document["difference"] = {
-            "tokens": [difference.more.tokens, difference.less.tokens],
-            "tokens_ratio": difference.tokens_ratio,
-            "memory_ratio": difference.memory_ratio,
-            "bytes_per_token_ratio": difference.bytes_per_token_ratio,
-            "cause": difference.cause,
-        }
-    return document | ({"notes": list(its.notes)} if its.notes else {})
+def _capacity(asked: Look, geometry: Geometry) -> Capacity | None:
+    if asked.memory is None:
+        return None
+    memory = parse_bytes(asked.memory, "--memory")
+    weights = 0 if asked.weights is None else parse_bytes(asked.weights, "--weights")
+    unequal = any(of_unequal_widths(layer) for layer in geometry.owners)
+    names = [name for name in FORMATS if not unequal or law(name, geometry.native_dtype).element_bits >= 16]
+    return capacity(geometry, geometry.context_tokens, memory, weights, asked.storage, names)
+
+
+def _readings(asked: Look, geometry: Geometry, pairs: tuple[Pair, ...]) -> Comparison | None:
+    if asked.from_logs is None:
+        return None
+    return compare(read_readings(asked.from_logs), geometry, pairs, asked.storage, asked.chunk_tokens)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kvassay.cli.inspect_look import Seen
+from kvassay.cli.inspect_engine import EngineSeen
+from kvassay.cli.inspect_readings_text import comparison_text
 from kvassay.cli.inspect_units import columns, sized
 
 
-def engine_lines(seen: Seen) -> list[str]:
+def engine_lines(seen: EngineSeen) -> list[str]:
     """One part after another, each behind an empty line; nothing for what was not asked."""
     return [line for part in (_reservation, _floor, _grouping, _capacity, _readings) for line in part(seen)]
 
 
-def _reservation(seen: Seen) -> Iterator[str]:
+def _reservation(seen: EngineSeen) -> Iterator[str]:
     if (its := seen.reservation) is None:
         return
     yield ""
@@ -27,7 +28,7 @@ def _reservation(seen: Seen) -> Iterator[str]:
         yield f"  {sized(seen.rank_reservation.bytes_per_request)} on each rank"
 
 
-def _floor(seen: Seen) -> Iterator[str]:
+def _floor(seen: EngineSeen) -> Iterator[str]:
     if (floor := seen.floor) is None:
         return
     yield ""
@@ -37,7 +38,7 @@ def _floor(seen: Seen) -> Iterator[str]:
     yield "  so this floor, not the payload, sets how many short requests run at once"
 
 
-def _grouping(seen: Seen) -> Iterator[str]:
+def _grouping(seen: EngineSeen) -> Iterator[str]:
     if not seen.groupings:
         return
     yield ""
@@ -48,11 +49,11 @@ def _grouping(seen: Seen) -> Iterator[str]:
     )
 
 
-def _capacity(seen: Seen) -> Iterator[str]:
+def _capacity(seen: EngineSeen) -> Iterator[str]:
     if (its := seen.capacity) is None:
         return
     yield ""
-    where = " of each rank" if seen.rank is not None else ""
+    where = " of each rank" if seen.of_one_rank else ""
     yield f"{sized(its.free_bytes)} of {sized(its.memory_bytes)}{where} are left for caches"
     rows = [(each.format, f"{each.requests:,}", f"{each.longest_context_tokens:,}") for each in its.formats]
     if seen.chosen_requests is not None:
@@ -60,13 +61,11 @@ def _capacity(seen: Seen) -> Iterator[str]:
     yield from columns(("format", f"requests of {its.context_tokens:,} tokens", "tokens of the longest request"), rows)
 
 
-def _readings(seen: Seen) -> Iterator[str]:
+def _readings(seen: EngineSeen) -> Iterator[str]:
     if seen.readings is None:
         return
-    from kvassay.geometry.engine.reading_words import comparison_text
-
     apparent = [f"{each:,.0f}" for each in seen.readings.apparent[:6]]
     more = ", …" if len(seen.readings.apparent) > 6 else ""
     yield ""
-    yield f"readings{' of one rank' if seen.rank is not None else ''}: memory ÷ tokens = {', '.join(apparent)}{more} bytes"
+    yield f"readings{' of one rank' if seen.of_one_rank else ''}: memory ÷ tokens = {', '.join(apparent)}{more} bytes"
     yield from (f"  {line}" for line in comparison_text(seen.readings))

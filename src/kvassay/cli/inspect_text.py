@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from kvassay.cli.inspect_document import as_document
-from kvassay.cli.inspect_engine_text import engine_lines
+from kvassay.cli.inspect_document import cross_part, savings
 from kvassay.cli.inspect_look import Seen
 from kvassay.cli.inspect_units import columns, sized
-from kvassay.geometry.price import layer_bytes_per_token
+from kvassay.geometry.price import allocated_growth_per_token, layer_bytes_per_token
 from kvassay.records.geometry import Layer
 
 
 def as_text(seen: Seen) -> str:
     """Everything seen, in lines."""
     asked, geometry, counted = seen.asked, seen.geometry, seen.geometry.bytes
-    document = as_document(seen)
     lines = [f"{geometry.model_type}, native {geometry.native_dtype}"]
     lines += [f"assumed: {note}" for note in geometry.assumptions]
     lines += ["", *_table(seen), ""]
@@ -23,19 +21,19 @@ def as_text(seen: Seen) -> str:
         _number("window", counted.window_bytes, "once the windows are full"),
         _number("fixed", counted.fixed_per_request, "per request, whatever its length"),
     ]
-    if "indexer" in document:
+    if counted.indexer_per_token:
         lines.append(_number("indexer", counted.indexer_per_token, "per further token beside the growth (FP8 keys, FP32 scales)"))
-    if cross := document.get("cross"):
+    if cross := cross_part(seen):
         lines.append(
             _number("cross", cross["bytes_per_encoder_token"], f"per encoder token, {cross['encoder_tokens']:,} of them, within fixed")
         )
     lines += ["", f"at {geometry.context_tokens:,} tokens one request holds {sized(geometry.total_bytes)}"]
-    if "bits_per_element" in document:
-        bits, saved = document["bits_per_element"], document["saved_fraction"]
+    if saving := savings(seen):
+        bits, saved = saving["bits_per_element"], saving["saved_fraction"]
         lines.append(f"  {bits:.6f} bits per element, {saved:.1%} less than native ({sized(seen.native_bytes)})")
     if geometry.parts.padding:
         held = geometry.parts.payload + geometry.parts.scales
-        grown = document["allocated"]["growth_per_token"]
+        grown = allocated_growth_per_token(geometry, seen.pairs, asked.storage)
         lines.append(
             f"  of which {sized(geometry.parts.padding)} is padding: {sized(held)} payload; growth {grown:,} bytes per token as allocated"
         )
@@ -50,7 +48,11 @@ def as_text(seen: Seen) -> str:
             f"with speculation on, {draft.source} ({len(draft.layers)} layers) holds {sized(draft.total_bytes)} more, "
             f"growth {draft.bytes.growth_per_token:,} bytes per token"
         )
-    return "\n".join([*lines, *engine_lines(seen)])
+    if seen.engine is not None:
+        from kvassay.cli.inspect_engine_text import engine_lines
+
+        lines += engine_lines(seen.engine)
+    return "\n".join(lines)
 
 
 def _number(name: str, count: int, what: str) -> str:

@@ -24,7 +24,8 @@ def locate(model: str | Path) -> Path:
         if path.is_file():
             return path
     except (OSError, ValueError) as error:
-        raise BadInput(f"{shown(str(model))}: not a path ({error})") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise BadInput(f"{shown(str(model))}: not a path ({why})") from error
     raise BadInput(f"{path}: no such file or folder; give a model folder, a config.json, a GGUF file or {PACKAGE}NAME/FILE.gguf")
 
 
@@ -53,7 +54,8 @@ def _inside(folder: Path) -> Path:
     config = folder / "config.json"
     if config.is_file():
         return config
-    ggufs = sorted(folder.glob("*.gguf"))
+    # A pipe of that name would be waited on.
+    ggufs = sorted(path for path in folder.glob("*.gguf") if path.is_file())
     if len(ggufs) == 1:
         return ggufs[0]
     if ggufs:

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from kvassay.errors import BadInput
+from kvassay.errors import ManyProblems
 from kvassay.plan.schema import Plan
 from kvassay.plan.yaml_lines import Document
 
@@ -29,7 +29,7 @@ def refuse(problems: Iterable[Problem], name: str, document: Document | None) ->
         return
     if document is not None:
         found.sort(key=lambda problem: document.line(problem.path))
-    raise BadInput("\n".join(_sentence(problem, name, document) for problem in found))
+    raise ManyProblems([_sentence(problem, name, document) for problem in found])
 
 
 def of_validation(error: ValidationError) -> list[Problem]:

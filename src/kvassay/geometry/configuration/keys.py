@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kvassay.errors import BadInput
+from kvassay.errors import BadInput, one_line
 
 MOST_LAYERS, MOST_HEADS, MOST_WIDTH, MOST_TOKENS = 4096, 65_536, 2**24, 2**40
 
@@ -63,7 +63,7 @@ class Keys:
     def name(self, key: str) -> str:
         """The file's own name of `key`, with the names of what it is nested in."""
         name = self.spelled.get(key, key)
-        return f"{self.nested_in}.{name}" if self.nested_in else name
+        return printable(f"{self.nested_in}.{name}" if self.nested_in else name)
 
     def refusal(self, key: str, problem: str) -> BadInput:
         """The error for `key`, to be raised by the caller."""
@@ -134,6 +134,12 @@ class Keys:
     def with_values(self, values: Mapping[str, Any]) -> Keys:
         """The same file with some values replaced."""
         return replace(self, values={**self.values, **values})
+
+
+def printable(name: str) -> str:
+    """A name from a file in at most 120 characters, none of which a terminal would obey."""
+    plain = one_line(name)
+    return plain if len(plain) <= 120 else plain[:117] + "..."
 
 
 def shown(value: object) -> str:

@@ -21,6 +21,7 @@ NESTS = (
     "vlm_config",
     "decoder",
     "decoder_config",
+    "transformer_layer_config",  # a draft model in the format of speculators
 )
 TOWERS = ("vision_config", "audio_config", "vision_tower_config", "speech_config", "encoder_config")
 # What only an encoder of images or sound writes into its own configuration.

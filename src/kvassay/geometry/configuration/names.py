@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kvassay.errors import BadInput
 from kvassay.geometry.configuration.class_defaults import class_defaults
 from kvassay.geometry.configuration.keys import Keys, shown
 
@@ -20,6 +21,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "num_attention_groups",
         "multi_query_group_num",
         "num_key_value_heads_per_layer",
+        "num_multi_query_heads",
     ),
     "head_dim": ("attention_head_dim", "attention_head_size", "d_head", "dim_head", "d_kv"),
     "index_head_dim": ("indexer_head_dim",),
@@ -27,6 +29,16 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
 }
 # Facts on which the layout hangs: two spellings may not differ. A context length is only a limit.
 LAYOUT_FACTS = frozenset(SPELLINGS) - {"max_position_embeddings"}
+# Names that only one type uses, of types that transformers does not register.
+OWN_NAMES = {
+    "pangu_ultra_moe": {
+        "kv_lora_rank": "attention_kv_lora_dim",
+        "qk_nope_head_dim": "attention_qk_dim",
+        "qk_rope_head_dim": "attention_qk_rope_dim",
+        "v_head_dim": "attention_v_dim",
+    },
+    "smallthinker": {"sliding_window": "sliding_window_size"},
+}
 # Types whose key of such a name says something else.
 NOT_A_SPELLING = {
     "mamba2": {"num_attention_heads", "head_dim"},
@@ -34,6 +46,8 @@ NOT_A_SPELLING = {
     "openelm": {"num_attention_heads"},
     "chatglm": {"num_key_value_heads"},
 }
+# The longest published configurations have some two hundred.
+MOST_KEYS = 4096
 NAMES_OF_ENCODER_DECODERS = frozenset({"num_hidden_layers", "num_attention_heads"})
 
 
@@ -44,6 +58,9 @@ def keys_of(values: Mapping[str, Any], where: str, *, nested_in: str = "", model
     A class writes all of its own keys at the top, and inside another one only what differs from its defaults: so the size of a model
     is filled in for a nested object and never for a top one. Raises BadInput for two spellings with different values.
     """
+    if len(values) > MOST_KEYS:
+        many = f"{nested_in or 'the object'} has {len(values):,} keys, more than {MOST_KEYS:,}"
+        raise BadInput(f"{where}: {many}, so it is not the configuration of a model")
     merged = dict(values)
     if model_type is not None and merged.get("model_type") is None:
         merged["model_type"] = model_type
@@ -51,18 +68,19 @@ def keys_of(values: Mapping[str, Any], where: str, *, nested_in: str = "", model
     read: set[str] = set()
     keys = Keys(merged, where, spelled, nested_in)
     row = class_defaults(keys.model_type)
+    names = row.names or OWN_NAMES.get(keys.model_type, {})
     # An encoder-decoder's canonical names are the encoder's; its own readers ask by the decoder's names.
     skipped = NOT_A_SPELLING.get(keys.model_type, set()) | (
         NAMES_OF_ENCODER_DECODERS if merged.get("is_encoder_decoder", row.values.get("is_encoder_decoder")) is True else set()
     )
     defaults = dict(row.values)
-    for fact in {**SPELLINGS, **row.names}:
+    for fact in {**SPELLINGS, **names}:
         if fact in skipped:
             continue
-        others = (row.names.get(fact), *SPELLINGS.get(fact, ()))
+        others = (names.get(fact), *SPELLINGS.get(fact, ()))
         found = {name: merged[name] for name in (fact, *others) if name is not None and merged.get(name) is not None}
         if not found:
-            if (own := row.names.get(fact)) in defaults:
+            if (own := names.get(fact)) in defaults:
                 defaults.setdefault(fact, defaults[own])
                 spelled.setdefault(fact, str(own))
             continue
@@ -76,5 +94,5 @@ def keys_of(values: Mapping[str, Any], where: str, *, nested_in: str = "", model
     if not nested_in:
         for fact in ("num_hidden_layers", "hidden_size", "num_attention_heads"):
             defaults.pop(fact, None)
-            defaults.pop(row.names.get(fact, fact), None)
+            defaults.pop(names.get(fact, fact), None)
     return Keys(merged, where, spelled, nested_in, defaults, row.own, asked=read)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from typing import Any
 
 from kvassay.geometry.configuration.keys import Keys, shown
@@ -26,8 +28,10 @@ SIGNS = {
         "attention_types", "full_attention", "hybrid", "pattern", "attn_config",
     ),
     "cross attention": ("cross", "encoder_layers", "num_encoder", "decoder_block", "decoder_layers", "encoder_attention"),
+    "layers that run more than once and cache each time": ("ut_steps", "loop_num", "num_loops", "mean_recurrence"),
     "further layers": ("nextn", "mtp_", "draft", "medusa", "eagle"),
 }  # fmt: skip
+DROPS_TOKENS = ("windows and chunks", "recurrent state")
 # Names that look like another layout but do not change what the cache holds.
 HARMLESS = (
     "use_sliding_window",
@@ -38,6 +42,10 @@ HARMLESS = (
     "num_nextn_predict_layers",
     "mtp_num_hidden_layers",
     "num_mtp_layers",
+    # Convolutions over image patches and frames (ERNIE 4.5 VL).
+    "spatial_conv_size",
+    "temporal_conv_size",
+    "use_temporal_conv",
 )
 # Keys that change what is cached in every family that has them; in a family that has not, nobody knows what they are meant to do.
 SWITCHES = (
@@ -45,17 +53,32 @@ SWITCHES = (
     "num_global_key_value_heads", "swa_num_key_value_heads", "swa_head_dim", "linear_attn_config", "linear_num_value_heads",
     "mamba_d_state", "ssm_state_size", "multi_query", "block_configs", "cross_attention_layers", "index_topk", "v_head_dim", "use_cla",
 )  # fmt: skip
+# Words in a model_type that say "recurrent" or "linear attention".
+RECURRENT_NAMES = frozenset((
+    "rwkv", "mamba", "retnet", "gla", "gsa", "hgrn", "delta", "deltanet", "xlstm", "hyena", "stripedhyena", "lightnet", "mesa", "comba",
+))  # fmt: skip
 # A list of kinds, where there is one, overrides these.
 PATTERNS = ("full_attention_interval", "hybrid_override_pattern", "sliding_window_pattern", "attn_layer_period")
 
 
-def refuse_unread(keys: Keys) -> None:
-    """Raise BadInput for the first key of an unknown model_type that speaks of a layout and that no reader asked for."""
+def refuse_unread(keys: Keys, about: Collection[str] = SIGNS) -> None:
+    """Raise BadInput for the first key that speaks of a layout (of those in `about`) and that no reader asked for.
+
+    For an unknown model_type, whose keys nobody here knows; a known one that transformers does not register may still keep windows or
+    states in place of all tokens.
+    """
     for key, value in keys.values.items():
-        if key in keys.asked or key in HARMLESS or not says_something(value):
+        if key in keys.asked or key in HARMLESS or not says_something(value) or (value == 1 and key.endswith("_every_n")):
             continue
-        if what := speaks_of(key):
+        if (what := speaks_of(key)) and what in about:
             raise keys.refusal(key, f"{shown(value)} ({what}) is {NOT_READ}")
+
+
+def refuse_recurrent_name(keys: Keys, has_states: bool) -> None:
+    """Raise BadInput for an unknown model_type that is recurrent by its name while no key says so: RWKV-6 lists sizes like a Llama."""
+    words = set(re.findall("[a-z]+", keys.model_type.lower()))
+    if not has_states and (named := sorted(words & RECURRENT_NAMES)):
+        raise keys.refusal("model_type", f"{named[0]} layers keep a state in place of K and V, and what this one keeps is not known here")
 
 
 def refuse_foreign(keys: Keys) -> None:
@@ -77,5 +100,5 @@ def speaks_of(key: str) -> str | None:
 
 
 def says_something(value: Any) -> bool:
-    """Whether a key's value switches anything on: not null, false, zero or empty."""
-    return value not in (None, False, 0, "") and value != [] and value != {}
+    """Whether a key's value switches anything on: not null, false, zero, empty, or the -1 that stands for none."""
+    return value not in (None, False, 0, -1, "") and value != [] and value != {}

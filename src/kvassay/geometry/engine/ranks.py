@@ -10,8 +10,6 @@ from kvassay.geometry.storage import PLAIN_STORAGE, Storage
 from kvassay.records.frontier import Pair
 from kvassay.records.geometry import Geometry, Layer, State
 
-MOST_RANKS = 65_536
-
 
 def per_rank(geometry: Geometry, pairs: Sequence[Pair], ranks: int, storage: Storage = PLAIN_STORAGE) -> Geometry:
     """The geometry that each of `ranks` ranks holds, priced with the same formats at the same context.

@@ -94,20 +94,23 @@ def window_blocks(tokens: int, window: int, block_tokens: int, chunk_tokens: int
 
 
 def reserve(
-    geometry: Geometry, pairs: Sequence[Pair], context_tokens: int, block_tokens: int, chunk_tokens: int, storage: Storage = PLAIN_STORAGE
+    geometry: Geometry, pairs: Sequence[Pair], context_tokens: int, chunk_tokens: int, storage: Storage = PLAIN_STORAGE
 ) -> Reservation:
-    """The reservation for one request; `pairs` in the order of the owners. Raises BadInput when a count is not positive."""
-    for name, count in (("context", context_tokens), ("block", block_tokens), ("chunk", chunk_tokens)):
+    """The reservation for one request in blocks of `storage`; `pairs` in the order of the owners.
+
+    Raises BadInput when a count is not positive.
+    """
+    for name, count in (("context", context_tokens), ("block", storage.block_tokens), ("chunk", chunk_tokens)):
         if count < 1:
             raise BadInput(f"{name} of {count} tokens: must be at least 1")
     kinds: dict[tuple[LayerKind, int], list[int]] = {}
     for (layer, pair), many in alike_owners(geometry, pairs).items():
         row = row_bytes(layer, pair, geometry.native_dtype, storage)
-        blocks = _layer_blocks(layer, context_tokens, block_tokens, chunk_tokens, storage)
-        kinds.setdefault((layer.kind, blocks), []).extend([blocks * block_tokens * row] * many)
+        blocks = _layer_blocks(layer, context_tokens, chunk_tokens, storage)
+        kinds.setdefault((layer.kind, blocks), []).extend([blocks * storage.block_tokens * row] * many)
     return Reservation(
         context_tokens=context_tokens,
-        block_tokens=block_tokens,
+        block_tokens=storage.block_tokens,
         chunk_tokens=chunk_tokens,
         kinds=tuple(ReservedKind(kind, len(sizes), blocks, sum(sizes)) for (kind, blocks), sizes in kinds.items()),
         state_bytes=state_bytes(geometry),
@@ -137,7 +140,8 @@ def hybrid_floor(geometry: Geometry, pairs: Sequence[Pair], multiple: int, group
     return HybridFloor(block_tokens, groups.groups, groups.size, page_bytes=block_tokens * max(rows))
 
 
-def _layer_blocks(layer: Layer, tokens: int, block_tokens: int, chunk_tokens: int, storage: Storage) -> int:
+def _layer_blocks(layer: Layer, tokens: int, chunk_tokens: int, storage: Storage) -> int:
+    block_tokens = storage.block_tokens
     if layer.window is None or layer.encoder_tokens is not None or storage.windows == "full":
         return _blocks(storage.rows(layer, tokens), block_tokens)
     # A chunk begins where a block does, unless blocks do not fill it.

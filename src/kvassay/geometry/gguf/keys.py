@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from kvassay.errors import BadInput
 from kvassay.geometry.configuration.keys import MOST_HEADS, MOST_LAYERS, MOST_WIDTH, Keys, shown
+from kvassay.geometry.configuration.names import SPELLINGS
 from kvassay.geometry.configuration.unread import says_something, speaks_of
 from kvassay.geometry.gguf.architectures import DRAFT_HEADS, HARMLESS, KNOWN, MODEL_TYPES, NO_CACHE, SAME_FACT, STATES
 from kvassay.geometry.gguf.header import Header, Unkept
@@ -18,6 +19,8 @@ from kvassay.geometry.gguf.translation import ARCHITECTURE, HEADS, K_WIDTH, KV_H
 
 INNER, RANK, NEXTN = "ssm.inner_size", "ssm.time_step_rank", "nextn_predict_layers"
 MOST_NAME = 64
+# Names of transformers that would stand in for what the GGUF says under its own.
+OTHER_NAMES = {"model_type", *SAME_FACT.values(), *(name for names in SPELLINGS.values() for name in names)} - set(SAME_FACT)
 WITHOUT_CACHE = ("linear_attention", "conv", "mlp")
 
 
@@ -45,6 +48,8 @@ def gguf_keys(header: Header, where: str) -> Keys:
         _refuse_leftovers(made)
     for name, value in own.items():
         if name not in made.used:
+            if name not in SAME_FACT and (name in made.values or name in OTHER_NAMES):
+                raise raw.refusal(name, f"{shown(value)}: a key of config.json that no GGUF has; take it out")
             made.put(SAME_FACT.get(name, name), value, name)
     spelled = {key: prefix + name for name, key in SAME_FACT.items()} | made.spelled
     return Keys(made.values, where, spelled, notes=raw.notes)

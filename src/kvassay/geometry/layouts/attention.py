@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from kvassay.geometry.configuration.keys import MOST_HEADS, MOST_LAYERS, MOST_WIDTH, Keys, shown
@@ -25,7 +25,9 @@ ShapeRule = Callable[[Keys, int, Kind], Shape]
 def grouped(keys: Keys, index: int, kind: Kind) -> Shape:
     """Multi-head, grouped and multi-query attention; V as wide as K unless `v_head_dim` says otherwise."""
     head_dim = _head_dim(keys)
-    return Shape(_kv_heads(keys, index), head_dim, keys.whole("v_head_dim", MOST_HEADS) if keys.owns("v_head_dim") else head_dim)
+    # Small files of DeepSeek-VL2 and DeepSeek-OCR switch the latent off and say 0 for its widths.
+    apart = keys.owns("v_head_dim") and not (keys.values.get("use_mla") is False and keys.get("v_head_dim") == 0)
+    return Shape(_kv_heads(keys, index), head_dim, keys.whole("v_head_dim", MOST_HEADS) if apart else head_dim)
 
 
 def as_wide_as_hidden(keys: Keys, index: int, kind: Kind) -> Shape:
@@ -68,7 +70,7 @@ def global_apart(keys: Keys, index: int, kind: Kind) -> Shape:
 def multi_query(keys: Keys, index: int, kind: Kind) -> Shape:
     """One KV head with the switch `multi_query`, else as many as query heads (StarCoder; GPT-2 files of SantaCoder say it in words)."""
     heads = keys.whole("num_attention_heads", MOST_HEADS)
-    shared = keys.flag("multi_query") or keys.get("attention_head_type") == "multiquery"
+    shared = keys.flag("multi_query") or (keys.has("attention_head_type") and keys.text("attention_head_type") == "multiquery")
     if shared and keys.has("num_key_value_heads") and (written := keys.whole("num_key_value_heads", MOST_HEADS)) != 1:
         raise keys.refusal("multi_query", f"true contradicts {keys.name('num_key_value_heads')} {written}")
     return Shape(1 if shared else heads, *(_head_dim(keys),) * 2)
@@ -100,7 +102,7 @@ def grouped_by_switch(keys: Keys, index: int, kind: Kind) -> Shape:
 def twice_as_wide(keys: Keys, index: int, kind: Kind) -> Shape:
     """Heads over twice the hidden size: attention reads the layer's input beside the embeddings (Zamba)."""
     heads = keys.whole("num_attention_heads", MOST_HEADS)
-    width = keys.maybe("head_dim", MOST_HEADS) or 2 * keys.whole("hidden_size", MOST_WIDTH) // heads
+    width = keys.maybe("head_dim", MOST_HEADS) or share_of_hidden(keys, heads, 2)
     return Shape(keys.maybe("num_key_value_heads", MOST_HEADS) or heads, width, width)
 
 
@@ -130,8 +132,11 @@ def _block_attention(keys: Keys, index: int) -> dict[str, object]:
     attention = blocks[index].get("attention") if isinstance(blocks[index], dict) else None
     if not isinstance(attention, dict):
         raise keys.refusal("block_configs", f"layer {index} does not say what its attention is")
-    if attention.get("no_op") or attention.get("replace_with_linear"):
-        return {}
+    for switch in ("no_op", "replace_with_linear"):
+        if (on := attention.get(switch)) is not None and not isinstance(on, bool):
+            raise keys.refusal("block_configs", f"layer {index}: attention.{switch} must be true or false, not {shown(on)}")
+        if on:
+            return {}
     if "n_heads_in_group" not in attention:
         raise keys.refusal("block_configs", f"layer {index}: attention.n_heads_in_group is missing")
     return attention
@@ -139,7 +144,9 @@ def _block_attention(keys: Keys, index: int) -> dict[str, object]:
 
 def _kv_heads(keys: Keys, index: int) -> int:
     if isinstance(keys.values.get("num_key_value_heads"), list):
-        return keys.wholes("num_key_value_heads", keys.whole("num_hidden_layers", MOST_LAYERS), MOST_HEADS)[index]
+        # The one entry alone, for every layer comes here.
+        its = keys.listing("num_key_value_heads", keys.whole("num_hidden_layers", MOST_LAYERS))[index]
+        return _dividing(keys, keys.checked("num_key_value_heads", its, MOST_HEADS, least=0))
     if keys.owns("multi_query"):
         one = keys.flag("multi_query")
         if one and keys.has("num_key_value_heads") and keys.whole("num_key_value_heads", MOST_HEADS) != 1:
@@ -151,35 +158,44 @@ def _kv_heads(keys: Keys, index: int) -> int:
         heads = keys.whole("num_attention_heads", MOST_HEADS)
         keys.note(f"num_key_value_heads is absent: MHA assumed ({heads} KV heads)")
         return heads
-    if keys.has("num_attention_heads") and isinstance(keys.values["num_attention_heads"], int):
+    return _dividing(keys, written)
+
+
+def _dividing(keys: Keys, kv_heads: int) -> int:
+    """`kv_heads`, which share the query heads evenly; 0 says that a layer has none. Raises BadInput."""
+    if kv_heads and keys.has("num_attention_heads") and not isinstance(keys.values["num_attention_heads"], list):
         heads = keys.whole("num_attention_heads", MOST_HEADS)
-        if heads % written:
-            raise keys.refusal("num_key_value_heads", f"{written} does not divide {keys.name('num_attention_heads')} {heads}")
-    return written
+        if heads % kv_heads:
+            raise keys.refusal("num_key_value_heads", f"{kv_heads} does not divide {keys.name('num_attention_heads')} {heads}")
+    return kv_heads
 
 
 def _head_dim(keys: Keys) -> int:
     written = keys.maybe("head_dim", MOST_HEADS)
     if written is not None:
         return written
-    heads, hidden = keys.whole("num_attention_heads", MOST_HEADS), keys.whole("hidden_size", MOST_WIDTH)
-    if hidden % heads:
-        problem = f"missing, and {keys.name('hidden_size')} {hidden} is not a multiple of {keys.name('num_attention_heads')} {heads}"
-        raise keys.refusal("head_dim", problem)
-    return hidden // heads
+    return share_of_hidden(keys, keys.whole("num_attention_heads", MOST_HEADS))
 
 
-def layer_keys(keys: Keys, index: int) -> Keys:
-    """The keys as layer `index` sees them: `per_layer_config` overrides what it names. Raises BadInput."""
-    overrides = keys.mapping("per_layer_config")
-    own: object = None
-    for name, values in overrides.items():
-        if not (isinstance(name, str) and name.isdecimal() and len(name) < 8):
+def share_of_hidden(keys: Keys, heads: int, times: int = 1) -> int:
+    """The width of one of `heads` heads over `times` the hidden size. Raises BadInput when they do not divide it."""
+    hidden = keys.whole("hidden_size", MOST_WIDTH)
+    if times * hidden % heads:
+        whole = f"{keys.name('hidden_size')} {hidden}" if times == 1 else f"{times} × {keys.name('hidden_size')} {hidden}"
+        raise keys.refusal("head_dim", f"missing, and {whole} is not a multiple of {keys.name('num_attention_heads')} {heads}")
+    return times * hidden // heads
+
+
+def keys_by_layer(keys: Keys, layers: int) -> Iterator[Keys]:
+    """The keys as each layer sees them: `per_layer_config` overrides what it names. Raises BadInput."""
+    by_index: dict[int, Mapping[str, object]] = {}
+    for name, values in keys.mapping("per_layer_config").items():
+        if not (isinstance(name, str) and name.isascii() and name.isdecimal() and len(name) < 8):
             raise keys.refusal("per_layer_config", f"{shown(name)} is no layer index")
-        if int(name) == index:
-            own = values
-    if own is None:
-        return keys
-    if not isinstance(own, dict):
-        raise keys.refusal("per_layer_config", f"layer {index} must be a mapping, not {shown(own)}")
-    return keys.with_values({key: value for key, value in own.items() if value is not None})
+        if int(name) >= layers or int(name) in by_index:
+            problem = "stands twice" if int(name) in by_index else f"is named, but there are {layers} layers"
+            raise keys.refusal("per_layer_config", f"layer {int(name)} {problem}")
+        if not isinstance(values, dict):
+            raise keys.refusal("per_layer_config", f"layer {int(name)} must be a mapping, not {shown(values)}")
+        by_index[int(name)] = {key: value for key, value in values.items() if value is not None}
+    return (keys.with_values(by_index[index]) if by_index.get(index) else keys for index in range(layers))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvassay.geometry.configuration.keys import MOST_LAYERS, MOST_TOKENS, Keys
+from kvassay.geometry.configuration.keys import MOST_LAYERS, MOST_TOKENS, Keys, shown
 from kvassay.geometry.configuration.language_model import LanguageModel
 from kvassay.geometry.layouts.attention import grouped
 from kvassay.records.geometry import Layer
@@ -31,6 +31,9 @@ def _image_rows(model: LanguageModel, encoder_tokens: int | None) -> int:
         raise vision.refusal("image_size", "missing: how many image tokens a cross layer keeps is not in the file; give --encoder-tokens")
     tiles = vision.maybe("max_num_tiles", MOST_TOKENS) or 1
     rows = tiles * ((side // patch) ** 2 + 1)
+    if rows > MOST_TOKENS:
+        problem = f"with patch_size and max_num_tiles makes {shown(rows)} rows, more than {MOST_TOKENS:,}; correct them"
+        raise vision.refusal("image_size", problem)
     model.keys.note(f"encoder tokens: one image of {tiles} tiles, {rows:,} rows ({vision.name('image_size')}, patch_size, max_num_tiles)")
     return rows
 

@@ -17,7 +17,7 @@ def own_draft_layers(keys: Keys, layers: tuple[Layer, ...]) -> tuple[str, tuple[
     """
     key = next((key for key in COUNTS if keys.has(key)), None)
     count = keys.whole(key, MOST_LAYERS, least=0) if key else 0
-    windowed = keys.model_type in WINDOWED_PREDICTION
+    windowed = keys.model_type in WINDOWED_PREDICTION or _kind_behind(keys, 1 + max(layer.index for layer in layers)) == "sliding_attention"
     like = [layer for layer in layers if layer.owner and layer.encoder_tokens is None and (layer.window is not None) is windowed]
     if key is None or not count or not like:
         return None
@@ -27,6 +27,12 @@ def own_draft_layers(keys: Keys, layers: tuple[Layer, ...]) -> tuple[str, tuple[
         like[-1].model_copy(update={"index": at, "module": f"model.layers.{at}.self_attn", "indexer_dim": indexer})
         for at in range(first, first + count)
     )
+
+
+def _kind_behind(keys: Keys, layers: int) -> object:
+    """What `layer_types` names behind the model's own layers, None where it stops there (Step-3.5 goes on)."""
+    named = keys.values.get("layer_types")
+    return named[layers] if isinstance(named, list) and len(named) > layers else None
 
 
 def draft_of(geometry: Geometry, source: str, layers: tuple[Layer, ...], context_tokens: int) -> Draft:

@@ -14,6 +14,11 @@ WIDTHS = ("d_model", "hidden_size")
 HEAD_DIMS = ("d_kv", "head_dim")
 ENCODER_TOKENS = ("max_source_positions", "max_encoder_position_embeddings", "n_positions", "max_position_embeddings")
 
+# Encoders whose rows are an image's patches, and the tokens beside them.
+PATCH_TOKENS = {"vit": 1, "beit": 1, "deit": 2}
+# Rotary encoders of sound: their rows grow with the recording, and the only limit in the file is the decoder's.
+UNBOUNDED_ENCODERS = ("moonshine", "moonshine_streaming")
+
 # Names of a decoder layer's two attentions in transformers, `{}` for the layer's index.
 USUAL_MODULES = ("model.decoder.layers.{}.self_attn", "model.decoder.layers.{}.encoder_attn")
 T5_MODULES = ("decoder.block.{}.layer.0.SelfAttention", "decoder.block.{}.layer.1.EncDecAttention")
@@ -31,7 +36,7 @@ MODULES = {
 
 def is_encoder_decoder(model: LanguageModel) -> bool:
     """Whether the decoder also attends to an encoder's rows in every layer."""
-    return any(keys.get("is_encoder_decoder") is True for keys in (model.keys, *model.outer)) or any(
+    return any(keys.flag("is_encoder_decoder") for keys in (model.keys, *model.outer)) or any(
         keys.has("encoder") and keys.has("decoder") for keys in model.outer
     )
 
@@ -48,6 +53,8 @@ def encoder_decoder_layers(model: LanguageModel, encoder_tokens: int | None) -> 
     rows = encoder_tokens if encoder_tokens is not None else _encoder_tokens(model)
     rule = last_of_every(2) if keys.model_type in ("t5_gemma_module", "t5gemma_decoder") else same("full")
     kinds = kinds_of(keys, layers, rule)
+    if other := next((kind for kind in kinds if kind not in ("full", "sliding")), None):
+        raise keys.refusal("layer_types", f"a layer of kind {other} is not known in an encoder-decoder; known: full, sliding")
     own_module, cross_module = MODULES.get(keys.model_type, USUAL_MODULES)
     made = []
     for index, kind in enumerate(kinds):
@@ -91,8 +98,23 @@ def _head_dim(keys: Keys, heads: int) -> int:
     return width // heads
 
 
+def _image_rows(model: LanguageModel) -> int | None:
+    """Rows of an image encoder beside the decoder, None where the encoder reads text. Raises BadInput where its rows are not patches."""
+    holder = next((keys.inside("encoder") for keys in model.outer if keys.has("encoder")), None)
+    if holder is None or not holder.has("image_size"):
+        return None
+    if holder.values.get("model_type") not in PATCH_TOKENS:
+        raise holder.refusal("image_size", "how many rows this encoder makes of an image is not in the file; give --encoder-tokens")
+    side, patch = holder.whole("image_size", MOST_WIDTH), holder.whole("patch_size", MOST_WIDTH)
+    rows = (side // patch) ** 2 + PATCH_TOKENS[holder.model_type]
+    model.keys.note(f"encoder tokens: {rows:,}, one image ({holder.name('image_size')}, patch_size)")
+    return rows
+
+
 def _encoder_tokens(model: LanguageModel) -> int:
-    for keys in (model.keys, *model.outer):
+    if (rows := _image_rows(model)) is not None:
+        return rows
+    for keys in (model.keys, *model.outer) if model.keys.model_type not in UNBOUNDED_ENCODERS else ():
         holders = [keys, *([keys.inside("encoder")] if isinstance(keys.values.get("encoder"), dict) else [])]
         for holder in reversed(holders):
             for name in ENCODER_TOKENS:

@@ -31,11 +31,9 @@ class Family:
 def nemotron_h_kinds(keys: Keys, layers: int) -> Sequence[Kind]:
     """One letter per layer: M Mamba-2, * attention, E and - nothing. Raises BadInput for another letter."""
     letters: dict[str, Kind] = {"M": "recurrent", "*": "full", "E": "none", "-": "none"}
-    pattern = (
-        keys.text("hybrid_override_pattern")
-        if len(str(keys.get("hybrid_override_pattern"))) <= 200
-        else keys.get("hybrid_override_pattern")
-    )
+    pattern = keys.get("hybrid_override_pattern")
+    if not isinstance(pattern, str):
+        raise keys.refusal("hybrid_override_pattern", f"must be a text of one letter per layer, not {shown(pattern)}")
     if len(pattern) != layers:
         raise keys.refusal("hybrid_override_pattern", f"names {len(pattern):,} layers, num_hidden_layers is {layers}")
     for letter in pattern:
@@ -90,6 +88,14 @@ def lettered_kinds(keys: Keys, layers: int) -> Sequence[Kind]:
     return ["sliding" if pattern[index % len(pattern)] == "L" and index < layers - 1 else "full" for index in range(layers)]
 
 
+def smallthinker_kinds(keys: Keys, layers: int) -> Sequence[Kind]:
+    """`sliding_window_layout`: 0 full, 1 window."""
+    keys.has("sliding_window")  # counts as read, also where no layer has one
+    if not keys.has("sliding_window_layout"):
+        return ["full"] * layers
+    return kinds.numbered("sliding_window_layout", ("full", "sliding"))(keys, layers)
+
+
 def dense_prefix_kinds(keys: Keys, layers: int) -> Sequence[Kind]:
     """Cohere2 MoE: the dense layers in front have a pattern of their own."""
     first = min(keys.maybe("first_k_dense_replace", MOST_LAYERS, least=0) or 0, layers)
@@ -107,10 +113,11 @@ def gpt_neo_kinds(keys: Keys, layers: int) -> Sequence[Kind]:
             isinstance(entry, list)
             and len(entry) == 2
             and isinstance(entry[0], list)
-            and isinstance(entry[1], int)
+            and type(entry[1]) is int
             and 0 < entry[1] <= layers
+            and len(entry[0]) * entry[1] <= layers
         ):
-            raise keys.refusal("attention_types", f"must hold pairs of kinds and a count, not {shown(entry)}")
+            raise keys.refusal("attention_types", f"must hold pairs of kinds and a count, of {layers} layers in all, not {shown(entry)}")
         unit = kinds.written_kinds(keys.with_values({"attention_types": entry[0]}), "attention_types", len(entry[0]))
         made += unit * entry[1]
         if len(made) > layers:
@@ -185,7 +192,7 @@ PLAIN_TYPES = (
     "minicpm3", "glm4_moe_lite", "youtu", "axk1", "mistral4", "diffllama", "xglm", "glm4v_text", "glm4v_moe_text", "glm_ocr_text",
     "ernie4_5_vl_moe_text", "emu3_text_model", "chameleon", "mimo", "mllama", "arctic", "baichuan", "bailingmoe", "bailingmoe2",
     "codeshell", "cogvlm", "deepseek", "exaone", "grok", "grovemoe", "hunyuan_vl_text", "internlm2", "jais", "maincoder", "minicpm",
-    "orion", "paddleocr_vl_text", "pangu-embedded", "plamo", "plamo3", "plm", "qwen", "refact", "smallthinker", "talkie", "xverse",
+    "orion", "paddleocr_vl_text", "pangu-embedded", "plamo", "plm", "qwen", "refact", "talkie", "xverse",
 )  # fmt: skip
 
 FAMILIES: dict[str, Family] = {
@@ -251,7 +258,12 @@ FAMILIES: dict[str, Family] = {
     ),
     "olmo_hybrid": replace(DELTA, kinds=kinds.last_of_every(4, near="recurrent")),
     "minimax": Family(kinds=kinds.last_of_every(2, near="recurrent"), state=states.lightning),
-    "minimax_text_01": Family(kinds=kinds.numbered("attn_type_list", ("recurrent", "full")), state=states.lightning),
+    **dict.fromkeys(
+        ("minimax_text_01", "minimax_m1"),
+        Family(kinds=kinds.numbered("attn_type_list", ("recurrent", "full")), state=states.lightning),
+    ),
+    "smallthinker": Family(kinds=smallthinker_kinds),
+    "plamo3": Family(kinds=lettered_kinds),
     "jamba": Family(kinds=kinds.offset_of_every("attn_layer_period", "attn_layer_offset"), state=states.mamba),
     "bamba": replace(MAMBA2, kinds=kinds.listed("attn_layer_indices", "full", "recurrent")),
     "granitemoehybrid": replace(MAMBA2, kinds=kinds.same("recurrent")),

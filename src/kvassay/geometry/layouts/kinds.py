@@ -66,12 +66,19 @@ def kinds_of(keys: Keys, layers: int, rule: KindRule, full_means_indexed: bool =
     """
     for key in LISTS[:2]:
         if keys.has(key):
-            written = written_kinds(keys, key, layers)
+            written = written_kinds(_without_prediction(keys, key, layers), key, layers)
             return ["indexed" if kind == "full" and full_means_indexed else kind for kind in written]
     kinds = list(rule(keys, layers))
     if len(kinds) != layers:
         raise keys.refusal("num_hidden_layers", f"{layers} layers, but the family's rule names {len(kinds)}")
     return kinds
+
+
+def _without_prediction(keys: Keys, key: str, layers: int) -> Keys:
+    """The keys, with the list at `key` cut to the model's layers where it also names the prediction layers behind them (Step-3.5)."""
+    named = keys.listing(key)
+    more = keys.values.get("num_nextn_predict_layers")
+    return keys.with_values({key: named[:layers]}) if type(more) is int and more > 0 and len(named) == layers + more else keys
 
 
 def same(kind: Kind) -> KindRule:
@@ -173,4 +180,5 @@ def window_after(keys: Keys, layers: int) -> list[Kind]:
 def window_on(keys: Keys) -> bool:
     """Whether a sliding window is set and not switched off."""
     switched = "use_sliding_window" in keys.values or "use_sliding_window" in keys.defaults
+    keys.has("sliding_window")  # counts as read, also behind a switch that is off
     return (not switched or keys.flag("use_sliding_window")) and keys.get("sliding_window") not in (None, 0)

@@ -11,8 +11,8 @@ Latent = Literal["latent", "expanded"]
 
 
 def has_latent(keys: Keys) -> bool:
-    """Whether the model projects K and V from one compressed latent."""
-    return keys.owns("kv_lora_rank")
+    """Whether the model projects K and V from one compressed latent: it has a rank, and no `use_mla` that is false."""
+    return keys.owns("kv_lora_rank") and keys.values.get("use_mla") is not False
 
 
 def latent_shape(keys: Keys, storage: Latent) -> Shape:
@@ -32,7 +32,7 @@ def indexer_dims(keys: Keys, layers: int) -> list[int]:
     """Elements of the key that the indexer of each layer stores; 0 where a layer reads another's. Raises BadInput."""
     keys.maybe("index_topk", MOST_TOKENS)
     width = keys.whole("index_head_dim", MOST_HEADS)
-    if keys.get("index_kpool") is not None:
+    if keys.maybe("index_kpool", MOST_TOKENS) is not None:
         # Keys are pooled on reading, so each row keeps its key, its gate and whether it counts (GLM-5.3-Flash).
         width = 2 * width + 1
     return [width if own else 0 for own in _own_indexers(keys, layers)]
@@ -43,11 +43,10 @@ def _own_indexers(keys: Keys, layers: int) -> list[bool]:
         kinds = keys.listing("indexer_types", layers)
     elif keys.has("index_topk_pattern"):
         pattern = keys.get("index_topk_pattern")
-        kinds = [
-            {"F": "full", "S": "shared"}.get(letter, letter) for letter in (pattern if isinstance(pattern, (str, list)) else [pattern])
-        ]
-        if len(kinds) != layers:
-            raise keys.refusal("index_topk_pattern", f"must name each of the {layers} layers, it has {len(kinds):,}")
+        letters = list(pattern) if isinstance(pattern, str) else keys.listing("index_topk_pattern")
+        if len(letters) != layers:
+            raise keys.refusal("index_topk_pattern", f"must name each of the {layers} layers, it has {len(letters):,}")
+        kinds = ["full" if letter == "F" else "shared" if letter == "S" else letter for letter in letters]
     else:
         period, first = keys.maybe("index_topk_freq", MOST_LAYERS) or 1, keys.maybe("index_skip_topk_offset", MOST_LAYERS, least=0)
         offset = 2 if first is None else first

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from kvassay.geometry.configuration.keys import MOST_TOKENS, MOST_WIDTH, Keys
 from kvassay.geometry.configuration.language_model import LanguageModel
-from kvassay.geometry.configuration.unread import PATTERNS, refuse_foreign, refuse_unread
+from kvassay.geometry.configuration.unread import DROPS_TOKENS, PATTERNS, refuse_foreign, refuse_recurrent_name, refuse_unread
 from kvassay.geometry.layouts import kinds as kind_rules
 from kvassay.geometry.layouts import states
-from kvassay.geometry.layouts.attention import Shape, by_blocks, layer_keys
+from kvassay.geometry.layouts.attention import Shape, by_blocks, keys_by_layer
 from kvassay.geometry.layouts.cross import cross_layers
 from kvassay.geometry.layouts.encoder_decoder import encoder_decoder_layers, is_encoder_decoder
 from kvassay.geometry.layouts.families import FAMILIES, Family, kimi_kinds, nemotron_h_kinds
@@ -49,6 +49,7 @@ class Choice:
 def read_layers(model: LanguageModel, dtype: str, choice: Choice) -> tuple[Layer, ...]:
     """Every cache of the model, in the order of its layers. Raises BadInput naming the key."""
     keys = model.keys
+    _refuse_wrong_types(keys)
     if is_encoder_decoder(model):
         return encoder_decoder_layers(model, choice.encoder_tokens)
     family = FAMILIES.get(keys.model_type)
@@ -66,12 +67,23 @@ def read_layers(model: LanguageModel, dtype: str, choice: Choice) -> tuple[Layer
         own = _layers(replace(keys, values={**keys.values, "num_hidden_layers": layers}), layers, family, dtype, choice)
     if keys.model_type in FAMILIES:
         refuse_foreign(keys)
+        if keys.own is None and family.kinds is kind_rules.all_full:
+            refuse_unread(keys, DROPS_TOKENS)
     else:
         refuse_unread(keys)
+        refuse_recurrent_name(keys, any(layer.states for layer in own))
     if not model.outer:
         return tuple(own)
     prefix = NESTED_MODULES.get(model.model_type, "model.language_model.")
     return tuple(layer.model_copy(update={"module": prefix + layer.module.removeprefix("model.")}) for layer in own)
+
+
+def _refuse_wrong_types(keys: Keys) -> None:
+    """Raise BadInput where a size that this layout may not even need is no number: such a file is damaged."""
+    for key in ("hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim"):
+        value = keys.values.get(key)
+        if value is not None and not isinstance(value, list):
+            keys.checked(key, value, MOST_WIDTH, least=0)
 
 
 def _by_its_keys(keys: Keys) -> Family:
@@ -94,9 +106,17 @@ def _by_its_keys(keys: Keys) -> Family:
         rule = kind_rules.last_of_every("sliding_window_pattern")
     elif kind_rules.window_on(keys) and keys.has("max_window_layers"):
         rule = kind_rules.window_after
+    elif kind_rules.window_on(keys) and _as_long_as_the_context(keys):
+        rule = kind_rules.window_everywhere
     elif kind_rules.window_on(keys) and not any(keys.has(key) for key in kind_rules.LISTS):
         raise keys.refusal("sliding_window", "set, but no key says which layers keep a window; add layer_types, or null for none")
     return Family(kinds=rule, shape=shape, state=states.by_keys(keys))
+
+
+def _as_long_as_the_context(keys: Keys) -> bool:
+    """Whether the window drops nothing in whichever layers it stands."""
+    longest = keys.maybe("max_position_embeddings", MOST_TOKENS) if keys.has("max_position_embeddings") else None
+    return longest is not None and keys.whole("sliding_window", MOST_TOKENS) >= longest
 
 
 def _layers(keys: Keys, layers: int, family: Family, dtype: str, choice: Choice) -> list[Layer]:
@@ -106,8 +126,7 @@ def _layers(keys: Keys, layers: int, family: Family, dtype: str, choice: Choice)
     indexers = indexer_dims(keys, layers) if "indexed" in kinds else [0] * layers
     state = _state_rule(keys, kinds, family)
     made: list[Layer] = []
-    for index, kind in enumerate(kinds):
-        its = layer_keys(keys, index)
+    for index, (kind, its) in enumerate(zip(kinds, keys_by_layer(keys, layers), strict=True)):
         shape: Shape | None = None
         if kind not in ("recurrent", "none"):
             shape = latent_shape(its, choice.mla) if latent else family.shape(its, index, kind)

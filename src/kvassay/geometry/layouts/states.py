@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kvassay.geometry.configuration.keys import MOST_HEADS, MOST_WIDTH, Keys, shown
-from kvassay.geometry.layouts.attention import Shape
+from kvassay.geometry.layouts.attention import Shape, share_of_hidden
 from kvassay.records.geometry import STATE_BYTES, State
 
 # States of one layer, from the keys, the native dtype, and the shape of the attention beside it where there is one.
@@ -62,7 +62,7 @@ def kimi_delta(keys: Keys, dtype: str, beside: Shape | None) -> tuple[State, ...
 def lightning(keys: Keys, dtype: str, beside: Shape | None) -> tuple[State, ...]:
     """Lightning attention: a square matrix per query head, in the model's dtype."""
     heads = keys.whole("num_attention_heads", MOST_HEADS)
-    width = keys.maybe("head_dim", MOST_HEADS) or keys.whole("hidden_size", MOST_WIDTH) // heads
+    width = keys.maybe("head_dim", MOST_HEADS) or share_of_hidden(keys, heads)
     return (State(name="recurrent", parts=heads, elements_per_part=width * width, dtype=dtype),)
 
 
@@ -141,7 +141,8 @@ def _mamba_width(keys: Keys) -> int:
 def _mamba2_width(keys: Keys, heads: int) -> int:
     """Channels: heads × head size where both are written (Nemotron-H differs from expand × hidden there)."""
     for name in ("mamba_head_dim", "mamba_d_head", "mamba_headdim", "head_dim"):
-        if isinstance(keys.get(name), int) and (name != "head_dim" or keys.model_type == "mamba2"):
+        # "auto" leaves it to the line below.
+        if keys.get(name) not in (None, "auto") and (name != "head_dim" or keys.model_type == "mamba2"):
             return heads * keys.whole(name)
     width = keys.maybe("mamba_d_ssm") or _of(keys, "mamba_expand", "expand") * keys.whole("hidden_size", MOST_WIDTH)
     if width % heads:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kvassay.geometry.engine.readings import Cause, Comparison, Fit, Priced, Regime
+from kvassay.geometry.engine.comparison import Cause, Comparison, Priced, Regime
+from kvassay.geometry.engine.fit import Fit
 
 REGIMES: dict[Regime, str] = {
     "plain": "every layer growing by every token",

@@ -1,51 +1,32 @@
-"""What an engine's own figures say about its cache: growing and fixed parts apart, and whether they are those of this model.
-
-An engine divides its memory by what one request of its longest context takes, and prints the tokens of so many requests. Memory ÷
-tokens is therefore growth + fixed ÷ max length: two max lengths tell the parts apart, one does not.
-"""
+"""What an engine's own figures say about its cache, held against the price of this model."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from kvassay.errors import BadInput
 from kvassay.geometry.engine.alike import bytes_of_tokens
-from kvassay.geometry.engine.reading_files import Reading
+from kvassay.geometry.engine.fit import AGREEMENT, Fit, by_length, divided, solve
+from kvassay.geometry.engine.reading import Reading
 from kvassay.geometry.engine.reservation import reserve
 from kvassay.geometry.price import allocated_growth_per_token, with_price
 from kvassay.geometry.storage import PLAIN_STORAGE, Storage
 from kvassay.records.frontier import Pair
 from kvassay.records.geometry import Geometry
 
-# Engines round memory to 0.01 GiB and tokens to blocks, and pad pages: figures within 2 % are the same.
-AGREEMENT = 0.02
 # Nearly all of a difference, as a share of its logarithm.
 NEARLY_ALL = 0.9
 MOST_LENGTHS = 256
+# Engines print how many requests run at once with two decimals.
+CONCURRENCY_ROUNDING = 0.005
 # Max lengths closer than this tell nothing about fixed parts of a cache that should have none.
 APART = 1.5
 
 Regime = Literal["plain", "all_tokens", "windows", "states", "reservation", "neither"]
 Cause = Literal["memory", "bytes_per_token", "both"]
-
-
-@dataclass(frozen=True)
-class Fit:
-    """Bytes per token and per request as the readings have them, with how far each may be off by the rounding of what is printed.
-
-    residual: the largest distance of a reading from these parts, as a share of it. by_division: the fixed part was not asked about.
-    """
-
-    growth_per_token: float
-    fixed_per_request: float
-    growth_rounding: float
-    fixed_rounding: float
-    residual: float
-    by_division: bool
 
 
 @dataclass(frozen=True)
@@ -127,12 +108,11 @@ def compare(
     geometry: Geometry,
     pairs: Sequence[Pair],
     storage: Storage = PLAIN_STORAGE,
-    block_tokens: int | None = None,
     chunk_tokens: int | None = None,
 ) -> Comparison:
     """The readings of one model, solved and held against its price; `pairs` in the order of the owners.
 
-    For tensor parallelism give the geometry of one rank. With block_tokens and chunk_tokens a paged reservation is compared too.
+    For tensor parallelism give the geometry of one rank. With chunk_tokens what an engine reserves in blocks of `storage` is compared too.
     Raises BadInput when the readings cannot be divided, or contradict each other.
     """
     if not readings:
@@ -148,8 +128,8 @@ def compare(
     prices = [_priced(own, readings, geometry, pairs, storage)]
     if windows:
         prices.append(_priced("all_tokens", readings, geometry, pairs, replace(storage, windows="full")))
-    if block_tokens is not None and chunk_tokens is not None and (windows or not plain):
-        prices.append(_reserved(readings, geometry, pairs, storage, block_tokens, chunk_tokens))
+    if chunk_tokens is not None and (windows or not plain):
+        prices.append(_reserved(readings, geometry, pairs, storage, chunk_tokens))
 
     fit: Fit | None = None
     if len(lengths) >= 2 and not (plain and max(lengths) < APART * min(lengths)):
@@ -158,7 +138,7 @@ def compare(
         fit = divided(readings)
     elif not any(each.regime == "reservation" and each.agrees for each in prices):
         raise BadInput(_why_not(readings, geometry))
-    grouped = [list(readings)] if plain else list(_by_length(readings).values())
+    grouped = [list(readings)] if plain else list(by_length(readings).values())
     return Comparison(
         readings=tuple(readings),
         fit=fit,
@@ -170,53 +150,6 @@ def compare(
     )
 
 
-def solve(readings: Sequence[Reading]) -> Fit:
-    """Growth and fixed parts from readings of at least two max lengths: least squares of memory ÷ tokens = growth + fixed ÷ max length.
-
-    Each length counts by the square of its share of error, for what is printed is rounded by shares; two lengths are met exactly.
-    Raises BadInput when a part comes out negative by more than rounding explains, or the lengths are too close to tell.
-    """
-    points = [_point(length, group) for length, group in _by_length(readings).items() if length is not None]
-    if len(points) < 2:
-        raise BadInput(f"{readings[0].where if readings else 'readings'}: growth and fixed parts need readings of two max lengths")
-    weights = [1 / y**2 for _, y, _ in points]
-    whole = math.fsum(weights)
-    x_mean = math.fsum(w * x for w, (x, _, _) in zip(weights, points, strict=True)) / whole
-    y_mean = math.fsum(w * y for w, (_, y, _) in zip(weights, points, strict=True)) / whole
-    scatter = math.fsum(w * (x - x_mean) ** 2 for w, (x, _, _) in zip(weights, points, strict=True))
-    slopes = [w * (x - x_mean) / scatter for w, (x, _, _) in zip(weights, points, strict=True)]
-    fixed = math.fsum(slope * (y - y_mean) for slope, (_, y, _) in zip(slopes, points, strict=True))
-    growth = y_mean - fixed * x_mean
-    fixed_rounding = math.fsum(abs(slope) * off for slope, (_, _, off) in zip(slopes, points, strict=True))
-    growth_rounding = math.fsum(
-        abs(w / whole - slope * x_mean) * off for w, slope, (_, _, off) in zip(weights, slopes, points, strict=True)
-    )
-    least = min(y for _, y, _ in points)
-    between = f"{readings[0].where} to {readings[-1].where.rpartition(': ')[2]}"
-    if growth_rounding > least:
-        raise BadInput(f"{between}: the max lengths are too close to tell growth and fixed parts apart; take lengths a factor apart")
-    if growth < -(growth_rounding + AGREEMENT * least):
-        raise BadInput(
-            f"{between}: bytes per token fall faster than max length rises, which no cache does; are these one model and memory?"
-        )
-    if fixed < -(fixed_rounding + AGREEMENT * least / max(x for x, _, _ in points)):
-        raise BadInput(f"{between}: bytes per token rise with max length, which no cache does; are these one model and one cache format?")
-    if fixed < 0:
-        growth, fixed = _total(readings), 0.0
-    elif growth < 0:
-        growth, fixed = 0.0, y_mean / x_mean
-    residual = max(abs((growth + fixed * x) / y - 1) for x, y, _ in points)
-    return Fit(growth, fixed, growth_rounding, fixed_rounding, residual, by_division=False)
-
-
-def divided(readings: Sequence[Reading]) -> Fit:
-    """Memory ÷ tokens over all readings, for a cache that grows by the same bytes with every token."""
-    growth = _total(readings)
-    residual = max(abs(growth / reading.bytes_per_token - 1) for reading in readings)
-    rounding = growth * max(reading.rounding for reading in readings)
-    return Fit(growth, 0.0, rounding, 0.0, residual, by_division=True)
-
-
 def _priced(regime: Regime, readings: Sequence[Reading], geometry: Geometry, pairs: Sequence[Pair], storage: Storage) -> Priced:
     growth, fixed = _parts(geometry, pairs, storage)
     # Without anything fixed the price of a token is the same at any max length, even at one that the engine did not say.
@@ -224,11 +157,9 @@ def _priced(regime: Regime, readings: Sequence[Reading], geometry: Geometry, pai
     return Priced(regime, growth, fixed, distance, _agrees(distance, readings))
 
 
-def _reserved(
-    readings: Sequence[Reading], geometry: Geometry, pairs: Sequence[Pair], storage: Storage, block_tokens: int, chunk_tokens: int
-) -> Priced:
+def _reserved(readings: Sequence[Reading], geometry: Geometry, pairs: Sequence[Pair], storage: Storage, chunk_tokens: int) -> Priced:
     def total(tokens: int) -> int:
-        return reserve(geometry, pairs, tokens, block_tokens, chunk_tokens, storage).bytes_per_request
+        return reserve(geometry, pairs, tokens, chunk_tokens, storage).bytes_per_request
 
     growth, _ = _parts(geometry, pairs, storage)
     here = total(geometry.context_tokens)
@@ -276,7 +207,7 @@ def _notes(readings: Sequence[Reading]) -> tuple[str, ...]:
     for reading in readings:
         if reading.concurrency and reading.max_length:
             served = reading.concurrency * reading.max_length
-            if abs(served / reading.tokens - 1) > AGREEMENT + 0.005 / reading.concurrency:
+            if abs(served / reading.tokens - 1) > AGREEMENT + CONCURRENCY_ROUNDING / reading.concurrency:
                 return (
                     f"{reading.where}: {reading.concurrency:g} requests of {reading.max_length:,} tokens are not the {reading.tokens:,} "
                     "tokens of the same log: this engine counts its tokens otherwise, by blocks",
@@ -291,23 +222,6 @@ def _why_not(readings: Sequence[Reading], geometry: Geometry) -> str:
         f"{readings[0].where}: {many} of a hybrid cannot be divided: {geometry.model_type} has {' and '.join(held)} beside what grows, and "
         f"{readings[0].bytes_per_token:,.0f} bytes per token mix them; add a reading of the same engine at another max length, and say both"
     )
-
-
-def _point(length: int, group: Sequence[Reading]) -> tuple[float, float, float]:
-    """1 ÷ max length, bytes per token there, and how far those may be off."""
-    per_token = _total(group)
-    return 1 / length, per_token, per_token * max(reading.rounding for reading in group)
-
-
-def _by_length(readings: Sequence[Reading]) -> dict[int | None, list[Reading]]:
-    groups: dict[int | None, list[Reading]] = defaultdict(list)
-    for reading in readings:
-        groups[reading.max_length].append(reading)
-    return groups
-
-
-def _total(readings: Sequence[Reading]) -> float:
-    return sum(reading.memory_bytes for reading in readings) / sum(reading.tokens for reading in readings)
 
 
 def _spread(values: Sequence[float]) -> float:
