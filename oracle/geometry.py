@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from kvassay.errors import BadInput
-from kvassay.geometry.config import geometry_of, read_values
+from kvassay.geometry.config import geometry_of
+from kvassay.geometry.configuration.language_model import language_model
 from kvassay.geometry.layouts.latent import Latent
 from kvassay.geometry.layouts.layout import Choice
 from kvassay.records.geometry import Geometry
@@ -67,7 +68,7 @@ def _against(run: dict[str, Any], mla: Latent) -> Comparison:
 
 
 def _price(config: dict[str, Any], tokens: int, mla: Latent) -> Geometry:
-    return geometry_of(read_values(config, _name(config)), tokens, Choice(mla=mla, encoder_tokens=ENCODER_TOKENS))
+    return geometry_of(language_model(config, _name(config)), tokens, Choice(mla=mla, encoder_tokens=ENCODER_TOKENS))
 
 
 def _name(config: dict[str, Any]) -> str:

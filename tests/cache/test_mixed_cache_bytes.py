@@ -92,7 +92,7 @@ def test_truncate_crop_and_reset_forget_from_the_end() -> None:
         (uniform("int4_g64", "native"), tiny_geometry(torch.bfloat16, k_dim=96), 8, "group 64 does not divide head_dim 96"),
         (uniform("int7", "native"), tiny_geometry(torch.bfloat16), 8, "unknown"),
         (uniform("native", "native"), tiny_geometry(torch.bfloat16, kind="sliding"), 8, "keeps a cache of kind sliding"),
-        (uniform("native", "native"), tiny_geometry(torch.bfloat16, first=3), 8, "layer 3 keeps a cache of kind full"),
+        (uniform("native", "native"), tiny_geometry(torch.bfloat16, first=3), 8, "layer 3 is number 0"),
         (uniform("native", "native"), tiny_geometry(torch.bfloat16), 0, "at least one token"),
     ],
 )

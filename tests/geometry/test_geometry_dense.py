@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from kvassay.errors import BadInput
 from kvassay.formats import FORMATS
 from kvassay.geometry.config import geometry_of as geometry_of_model
-from kvassay.geometry.config import read_geometry, read_values
+from kvassay.geometry.config import read_geometry
+from kvassay.geometry.configuration.language_model import language_model
 from kvassay.geometry.price import bytes_per_token, effective_bits, layer_bytes_per_token, native_pairs, with_price
 from kvassay.records.frontier import Pair
 
@@ -42,7 +43,7 @@ QWEN3_8B = QWEN3_4B | {"hidden_size": 4096}
 
 
 def geometry_of(config, context=None):
-    return geometry_of_model(read_values(config, "config.json"), context)
+    return geometry_of_model(language_model(config, "config.json"), context)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kvassay.geometry.config import geometry_of, read_values
+from kvassay.geometry.config import geometry_of
+from kvassay.geometry.configuration.language_model import language_model
 from kvassay.records.geometry import Geometry
 from kvassay.records.scores import Score, Scores
 
@@ -20,7 +21,7 @@ def small_geometry(layers: int = 4, kv_heads: int = 2, head_dim: int = 64, **mor
         "head_dim": head_dim,
         "dtype": "bfloat16",
     }
-    return geometry_of(read_values(values | {"max_position_embeddings": 4096} | more, "config.json"))
+    return geometry_of(language_model(values | {"max_position_embeddings": 4096} | more, "config.json"))
 
 
 def usual_loss(layer: int, tensor: str, name: str) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from kvassay.errors import BadInput
 from kvassay.formats import NATIVE_DTYPES
@@ -38,12 +37,12 @@ def geometry_of(model: LanguageModel, context_tokens: int | None = None, choice:
     keys = model.keys
     dtype = native_dtype(model, NATIVE_DTYPES)
     layers = read_layers(model, dtype, choice)
-    longest = next((keys.whole(key, MOST_TOKENS) for key in CONTEXT_KEYS if keys.has(key)), None)
-    if longest is None and context_tokens is None:
-        longest = next((keys.whole(key, MOST_TOKENS) for key in CONTEXT_KEYS if keys.get(key) is not None), None)
+    longest = _longest_context(keys, filled_in=context_tokens is None)
     if context_tokens is None and longest is None:
         keys.note(f"max_position_embeddings is absent: priced at {CONTEXT_WITHOUT_LIMIT_TOKENS:,} tokens")
-    context = keys.checked("--context", context_tokens or longest or CONTEXT_WITHOUT_LIMIT_TOKENS, MOST_TOKENS)
+    context = (longest or CONTEXT_WITHOUT_LIMIT_TOKENS) if context_tokens is None else context_tokens
+    if not 1 <= context <= MOST_TOKENS:
+        raise BadInput(f"context {context:,}: must be from 1 to {MOST_TOKENS:,} tokens")
     geometry = priced(
         model_type=model.model_type,
         native_dtype=dtype,
@@ -77,14 +76,12 @@ def read_language_model(path: Path) -> LanguageModel:
     values = parse_json(data, str(path))
     if not isinstance(values, dict):
         raise BadInput(f"{path}: not a JSON object, so not a config.json")
-    return read_values(values, str(path))
+    return language_model(values, str(path))
 
 
-def read_values(values: dict[str, Any], where: str) -> LanguageModel:
-    """The language model of one configuration object. Raises BadInput."""
-    return language_model(values, where)
-
-
-def read_keys(path: Path) -> Keys:
-    """The language model's own keys of one file. Raises BadInput."""
-    return read_language_model(path).keys
+def _longest_context(keys: Keys, filled_in: bool) -> int | None:
+    """The longest context that the file states; else what the class fills in, which is a guess that only a missing `--context` is worth."""
+    for key in CONTEXT_KEYS:
+        if keys.has(key) or (filled_in and keys.get(key) is not None):
+            return keys.whole(key, MOST_TOKENS)
+    return None

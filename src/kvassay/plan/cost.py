@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kvassay.errors import BadInput
 from kvassay.formats import NATIVE
-from kvassay.geometry.config import read_keys
+from kvassay.geometry.config import read_language_model
 from kvassay.geometry.configuration.keys import MOST_HEADS, MOST_LAYERS, MOST_WIDTH, Keys
 from kvassay.geometry.locate import locate
 from kvassay.plan.check import model_place
@@ -74,7 +74,7 @@ def weights_of(model: ModelChoice) -> Weights | None:
     place = model_place(model)
     if place is None:
         return None
-    keys = read_keys(locate(place))
+    keys = read_language_model(locate(place)).keys
     try:
         return None if any(keys.has(key) for key in MANY_EXPERTS) else _dense_weights(keys)
     except BadInput:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from kvassay.capabilities.layouts import why_layout_unserved
 from kvassay.errors import BadInput
 from kvassay.geometry.locate import PACKAGE
 from kvassay.geometry.price import bytes_per_token, native_pairs
@@ -22,10 +23,12 @@ GROUPS = (64, 32)
 def starter_plan(model: str, trace: str = STARTER_TRACE) -> str:
     """The text of a first plan for `model`: folder, file.gguf, package:NAME/FILE, or a hub id as owner/name@COMMIT.
 
-    Formats are chosen to fit the model's head size. Raises BadInput when the model is not there or its cache cannot be read.
+    Formats are chosen to fit the model's head size. Raises BadInput when the model is not there, or its cache cannot be read or served.
     """
     choice = model_choice(model)
     geometry = geometry_of(choice)
+    if geometry and (why := why_layout_unserved(geometry)):
+        raise BadInput(f"{model}: {why}; kvassay inspect tells what its cache costs")
     k_formats, budget_bits = _menu(geometry)
     return TEMPLATE.format(
         model_lines=_model_lines(choice),

@@ -128,8 +128,8 @@ class Keys:
         return value
 
     def inside(self, key: str) -> Keys:
-        """The nested configuration at `key`, messages prefixed by it. Its notes and questions are this one's. Raises BadInput."""
-        return replace(self, values=self.mapping(key), spelled={}, nested_in=self.name(key), defaults={}, own=None)
+        """The nested configuration at `key`, messages prefixed by it. Its notes are this one's, its questions its own. Raises BadInput."""
+        return replace(self, values=self.mapping(key), spelled={}, nested_in=self.name(key), defaults={}, own=None, asked=set())
 
     def with_values(self, values: Mapping[str, Any]) -> Keys:
         """The same file with some values replaced."""

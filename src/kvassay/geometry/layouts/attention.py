@@ -60,9 +60,8 @@ def global_apart(keys: Keys, index: int, kind: Kind) -> Shape:
     if kind != "full" or keys.has("per_layer_config"):
         return shape
     width = keys.maybe("global_head_dim", MOST_HEADS) or shape.k_dim
-    gated = "attention_k_eq_v" in keys.values and not keys.flag("attention_k_eq_v")
-    if not keys.has("attention_k_eq_v") and "attention_k_eq_v" not in keys.defaults and keys.model_type == "gemma4_text":
-        gated = True
+    # Classes of the same kin that do not have the switch take the heads whenever they are written.
+    gated = (keys.own is None or "attention_k_eq_v" in keys.own) and not keys.flag("attention_k_eq_v")
     heads = keys.maybe("num_global_key_value_heads", MOST_HEADS)
     return Shape(heads if heads and not gated else shape.kv_heads, width, width)
 

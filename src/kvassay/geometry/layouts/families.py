@@ -17,7 +17,11 @@ from kvassay.geometry.layouts.states import StateRule
 
 @dataclass(frozen=True)
 class Family:
-    """How to read one family. module: name of a layer's attention in transformers, `{}` for the index of the layer."""
+    """How to read one family. module: name of a layer's attention in transformers, `{}` for the index of the layer.
+
+    full_means_indexed: a written "full_attention" has an indexer beside it. attentions_per_layer: caches that each layer keeps. k_is_v: K
+    serves as V, so one of them is stored.
+    """
 
     kinds: KindRule = kinds.all_full
     shape: ShapeRule = attention.grouped
@@ -26,6 +30,8 @@ class Family:
     module: str = "model.layers.{}.self_attn"
     state_module: str = "model.layers.{}.mamba"
     full_means_indexed: bool = False
+    attentions_per_layer: int = 1
+    k_is_v: bool = False
 
 
 def nemotron_h_kinds(keys: Keys, layers: int) -> Sequence[Kind]:
@@ -239,7 +245,7 @@ FAMILIES: dict[str, Family] = {
     "opt": Family(shape=attention.multi_head, module="model.decoder.layers.{}.self_attn"),
     **dict.fromkeys(("falcon", "RefinedWeb", "RefinedWebModel"), Family(shape=attention.falcon, module="transformer.h.{}.self_attention")),
     "dbrx": Family(shape=attention.nested_attention, module="transformer.blocks.{}.norm_attn_norm.attn"),
-    "longcat_flash": Family(module="model.layers.{half}.self_attn.{odd}"),
+    "longcat_flash": Family(module="model.layers.{half}.self_attn.{odd}", attentions_per_layer=2),
     "chatglm": Family(shape=attention.grouped_by_switch),
     "jetmoe": Family(shape=attention.kv_channels, module="model.layers.{}.self_attention"),
     "openelm": Family(module="transformer.layers.{}.attn"),
@@ -247,7 +253,7 @@ FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("deepseek_v3", "kimi_k2"), Family(kinds=kinds.indexed_if_asked)),
     **dict.fromkeys(("deepseek_v32", "glm_moe_dsa", "axk2", "hy_v4"), Family(kinds=kinds.same("indexed"), full_means_indexed=True)),
     "minimax_m3_vl_text": Family(kinds=interleaved_indexers),
-    "deepseek_v4": Family(kinds=compressed_kinds),
+    "deepseek_v4": Family(kinds=compressed_kinds, k_is_v=True),
     "kimi_linear": Family(kinds=kimi_kinds, state=states.kimi_delta),
     "glm5_next_text": Family(
         kinds=kinds.last_of_every(4, far="indexed", near="recurrent"), state=states.kimi_delta, full_means_indexed=True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kvassay.geometry.configuration.keys import MOST_TOKENS, MOST_WIDTH, Keys
 from kvassay.geometry.configuration.language_model import LanguageModel
@@ -60,11 +60,11 @@ def read_layers(model: LanguageModel, dtype: str, choice: Choice) -> tuple[Layer
             else f"{keys.name('model_type')} is absent: standard layout assumed"
         )
         family = _by_its_keys(keys)
-    layers = layer_count(keys) * (2 if keys.model_type == "longcat_flash" else 1)
+    layers = layer_count(keys) * family.attentions_per_layer
     if keys.owns("cross_attention_layers"):
         own = cross_layers(model, layers, choice.encoder_tokens)
     else:
-        own = _layers(replace(keys, values={**keys.values, "num_hidden_layers": layers}), layers, family, dtype, choice)
+        own = _layers(keys.with_values({"num_hidden_layers": layers}), layers, family, dtype, choice)
     if keys.model_type in FAMILIES:
         refuse_foreign(keys)
         if keys.own is None and family.kinds is kind_rules.all_full:
@@ -130,7 +130,7 @@ def _layers(keys: Keys, layers: int, family: Family, dtype: str, choice: Choice)
         shape: Shape | None = None
         if kind not in ("recurrent", "none"):
             shape = latent_shape(its, choice.mla) if latent else family.shape(its, index, kind)
-            if kind in COMPRESSION or (kind == "sliding" and keys.model_type == "deepseek_v4"):
+            if family.k_is_v:
                 made += _compressed(its, index, kind, shape, family, dtype)
                 continue
             window = _window(its, index, kind, family)
