@@ -100,7 +100,10 @@ def _chosen_pairs(asked: Look, geometry: Geometry) -> tuple[Pair, ...]:
     from kvassay.solving.kv_map import check_map_layers, map_pairs, read_kv_map
 
     kv_map = read_kv_map(asked.kv_map)
-    check_map_layers(kv_map, geometry)
+    try:
+        check_map_layers(kv_map, geometry)
+    except BadInput as error:
+        raise BadInput(f"--map {asked.kv_map}: {error}") from None
     return map_pairs(kv_map)
 
 

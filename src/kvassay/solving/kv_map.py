@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from kvassay.errors import BadInput
+from kvassay.geometry.configuration.keys import MOST_LAYERS
 from kvassay.geometry.price import bytes_per_token, effective_bits, zip_owners
 from kvassay.records.frontier import Pair
 from kvassay.records.geometry import Geometry
@@ -16,7 +17,9 @@ from kvassay.records.kv_map import KVMap, MapLayer
 from kvassay.store import first_problem, json_digest, parse_json, read_bounded
 
 CAST = "cast"
-MAX_MAP_BYTES = 16 * 2**20
+# Eight thousand layers take half of it, and nested garbage of this size stays under 200 MB once parsed.
+MAX_MAP_BYTES = 4 * 2**20
+MOST_MAP_LAYERS = 2 * MOST_LAYERS  # self and cross caches
 DIGESTED = ("model", "geometry_sha256", "target", "layers", "scales")
 
 
@@ -50,6 +53,11 @@ def build_kv_map(
 def map_digest(kv_map: KVMap) -> str:
     """The digest that the map's own content gives."""
     return json_digest({key: value for key, value in kv_map.model_dump(mode="json").items() if key in DIGESTED})
+
+
+def _is_like_a_layer(value: object) -> bool:
+    """Whether `value` has no key too many: pydantic keeps every fault that it finds, which takes gigabytes for a file made of faults."""
+    return isinstance(value, dict) and value.keys() <= MapLayer.model_fields.keys()
 
 
 def map_pairs(kv_map: KVMap) -> tuple[Pair, ...]:
@@ -92,6 +100,11 @@ def read_kv_map(path: Path) -> KVMap:
         raise BadInput(f"{path}: no such file; name a map.json that kvassay wrote") from None
     if not isinstance(document, dict):
         raise BadInput(f"{path}: not a JSON object, so not a map")
+    layers = document.get("layers", [])
+    if not isinstance(layers, list) or len(layers) > MOST_MAP_LAYERS or not all(_is_like_a_layer(each) for each in layers):
+        raise BadInput(
+            f"{path}: not a map: layers: must be a list of at most {MOST_MAP_LAYERS:,} objects of {', '.join(MapLayer.model_fields)}"
+        )
     try:
         kv_map = KVMap.model_validate_json(json.dumps({key: document[key] for key in KVMap.model_fields if key in document}))
     except ValidationError as error:

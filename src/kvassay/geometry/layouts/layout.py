@@ -29,6 +29,7 @@ COMPRESSION_BY_DEFAULT = {"compressed": 4, "heavily_compressed": 128}
 
 # Where a multimodal model of transformers keeps its language model, if not under model.language_model.
 NESTED_MODULES = {
+    "llama4": "language_model.model.",
     "idefics2": "model.text_model.",
     "idefics3": "model.text_model.",
     "smolvlm": "model.text_model.",
@@ -121,6 +122,7 @@ def _as_long_as_the_context(keys: Keys) -> bool:
 
 def _layers(keys: Keys, layers: int, family: Family, dtype: str, choice: Choice) -> list[Layer]:
     kinds = kinds_of(keys, layers, family.kinds, family.full_means_indexed)
+    _refuse_mixed_compression(keys, kinds, family)
     readers = readers_of(keys, kinds)
     latent = has_latent(keys)
     indexers = indexer_dims(keys, layers) if "indexed" in kinds else [0] * layers
@@ -145,7 +147,17 @@ def _layers(keys: Keys, layers: int, family: Family, dtype: str, choice: Choice)
             made.append(_without_cache(index, "recurrent", family.state_module, state(its, dtype, shape)))
         elif kind == "none":
             made.append(_without_cache(index, "none", family.module, ()))
+    owners = {layer.index for layer in made if layer.owner}
+    if lost := next((layer for layer in made if layer.reads_from is not None and layer.reads_from not in owners), None):
+        raise keys.refusal("num_key_value_heads", f"layer {lost.index} reads the cache of layer {lost.reads_from}, which keeps none")
     return made
+
+
+def _refuse_mixed_compression(keys: Keys, kinds: Sequence[Kind], family: Family) -> None:
+    """Raise BadInput where compressed layers stand in a family that has none, or other attention in one that has no other."""
+    known = ("sliding", *COMPRESSION, "recurrent", "none") if family.k_is_v else set(kinds) - set(COMPRESSION)
+    if odd := next((kind for kind in kinds if kind not in known), None):
+        raise keys.refusal("layer_types", f"{odd} layers are not known in model_type {keys.model_type}; correct one of them")
 
 
 def _window(keys: Keys, index: int, kind: Kind, family: Family) -> int | None:
