@@ -73,6 +73,8 @@ def keys_of(values: Mapping[str, Any], where: str, *, nested_in: str = "", model
     skipped = NOT_A_SPELLING.get(keys.model_type, set()) | (
         NAMES_OF_ENCODER_DECODERS if merged.get("is_encoder_decoder", row.values.get("is_encoder_decoder")) is True else set()
     )
+    # Whisper's class takes the decoder's KV heads for the encoder's, and its decoder does not read them.
+    skipped |= {fact for fact, name in names.items() if fact == "num_key_value_heads" and name.startswith("encoder_")}
     defaults = dict(row.values)
     for fact in {**SPELLINGS, **names}:
         if fact in skipped:

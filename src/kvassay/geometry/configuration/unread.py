@@ -46,12 +46,15 @@ HARMLESS = (
     "spatial_conv_size",
     "temporal_conv_size",
     "use_temporal_conv",
+    # Rows of an aligner between the encoder and the model (Evolla).
+    "resampler_num_latents",
 )
 # Keys that change what is cached in every family that has them; in a family that has not, nobody knows what they are meant to do.
 SWITCHES = (
     "sliding_window", "attention_chunk_size", "kv_lora_rank", "num_kv_shared_layers", "attention_k_eq_v", "global_head_dim",
     "num_global_key_value_heads", "swa_num_key_value_heads", "swa_head_dim", "linear_attn_config", "linear_num_value_heads",
     "mamba_d_state", "ssm_state_size", "multi_query", "block_configs", "cross_attention_layers", "index_topk", "v_head_dim", "use_cla",
+    "ple_layer_ids",
 )  # fmt: skip
 # Words in a model_type that say "recurrent" or "linear attention".
 RECURRENT_NAMES = frozenset((

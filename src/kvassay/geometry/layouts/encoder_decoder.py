@@ -15,10 +15,12 @@ HEAD_DIMS = ("d_kv", "head_dim")
 ENCODER_TOKENS = ("max_source_positions", "max_encoder_position_embeddings", "n_positions", "max_position_embeddings")
 
 # Encoders whose rows are an image's patches, and the tokens beside them.
-PATCH_TOKENS = {"vit": 1, "beit": 1, "deit": 2}
+PATCH_TOKENS = {"vit": 1, "beit": 1, "deit": 2, "blip_vision_model": 1}
 # Rotary encoders of sound: their rows grow with the recording, and the only limit in the file is the decoder's.
 UNBOUNDED_ENCODERS = ("moonshine", "moonshine_streaming")
 
+# Decoders that attend to an image encoder in every layer without calling themselves encoder-decoders: the key of that encoder.
+IMAGE_READERS = {"blip_text_model": "vision_config"}
 # Names of a decoder layer's two attentions in transformers, `{}` for the layer's index.
 USUAL_MODULES = ("model.decoder.layers.{}.self_attn", "model.decoder.layers.{}.encoder_attn")
 T5_MODULES = ("decoder.block.{}.layer.0.SelfAttention", "decoder.block.{}.layer.1.EncDecAttention")
@@ -28,6 +30,10 @@ MODULES = {
     **dict.fromkeys(("seamless_m4t", "seamless_m4t_v2"), ("text_decoder.layers.{}.self_attn", "text_decoder.layers.{}.cross_attention")),
     "t5gemma2_decoder": (USUAL_MODULES[0], USUAL_MODULES[0]),
     "nllb-moe": (USUAL_MODULES[0], "model.decoder.layers.{}.cross_attention"),
+    "blip_text_model": (
+        "text_decoder.bert.encoder.layer.{}.attention.self",
+        "text_decoder.bert.encoder.layer.{}.crossattention.self",
+    ),
     "led": ("led.decoder.layers.{}.self_attn", "led.decoder.layers.{}.encoder_attn"),
     "prophetnet": ("prophetnet.decoder.layers.{}.self_attn", "prophetnet.decoder.layers.{}.cross_attn"),
     "speecht5": ("speecht5.decoder.wrapped_decoder.layers.{}.self_attn", "speecht5.decoder.wrapped_decoder.layers.{}.encoder_attn"),
@@ -36,8 +42,10 @@ MODULES = {
 
 def is_encoder_decoder(model: LanguageModel) -> bool:
     """Whether the decoder also attends to an encoder's rows in every layer."""
-    return any(keys.flag("is_encoder_decoder") for keys in (model.keys, *model.outer)) or any(
-        keys.has("encoder") and keys.has("decoder") for keys in model.outer
+    return (
+        model.keys.model_type in IMAGE_READERS
+        or any(keys.flag("is_encoder_decoder") for keys in (model.keys, *model.outer))
+        or any(keys.has("encoder") and keys.has("decoder") for keys in model.outer)
     )
 
 
@@ -70,7 +78,15 @@ def encoder_decoder_layers(model: LanguageModel, encoder_tokens: int | None) -> 
             window=window,
             module=own_module.format(index),
         )
-        cross = {"kind": "cross", "window": None, "encoder_tokens": rows, "module": cross_module.format(index)}
+        cross = {
+            "kind": "cross",
+            "window": None,
+            "encoder_tokens": rows,
+            "module": cross_module.format(index),
+            "kv_heads": keys.maybe("cross_num_key_value_heads", MOST_HEADS) or kv_heads,
+            "k_dim": keys.maybe("cross_head_dim", MOST_HEADS) or head_dim,
+            "v_dim": keys.maybe("cross_head_dim", MOST_HEADS) or head_dim,
+        }
         made += [own, own.model_copy(update=cross)]
     return tuple(made)
 
@@ -100,7 +116,8 @@ def _head_dim(keys: Keys, heads: int) -> int:
 
 def _image_rows(model: LanguageModel) -> int | None:
     """Rows of an image encoder beside the decoder, None where the encoder reads text. Raises BadInput where its rows are not patches."""
-    holder = next((keys.inside("encoder") for keys in model.outer if keys.has("encoder")), None)
+    encoder = IMAGE_READERS.get(model.keys.model_type, "encoder")
+    holder = next((keys.inside(encoder) for keys in model.outer if keys.has(encoder)), None)
     if holder is None or not holder.has("image_size"):
         return None
     if holder.values.get("model_type") not in PATCH_TOKENS:

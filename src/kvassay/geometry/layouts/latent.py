@@ -29,8 +29,9 @@ def latent_shape(keys: Keys, storage: Latent) -> Shape:
 
 
 def indexer_dims(keys: Keys, layers: int) -> list[int]:
-    """Elements of the key that the indexer of each layer stores; 0 where a layer reads another's. Raises BadInput."""
-    keys.maybe("index_topk", MOST_TOKENS)
+    """Elements of the key that each layer's indexer stores; 0 where it reads another layer's, or there is none. Raises BadInput."""
+    if keys.maybe("index_topk", MOST_TOKENS) is None and keys.get("index_head_dim") is None:
+        return [0] * layers
     width = keys.whole("index_head_dim", MOST_HEADS)
     if keys.maybe("index_kpool", MOST_TOKENS) is not None:
         # Keys are pooled on reading, so each row keeps its key, its gate and whether it counts (GLM-5.3-Flash).

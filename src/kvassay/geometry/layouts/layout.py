@@ -138,10 +138,9 @@ def _layers(keys: Keys, layers: int, family: Family, dtype: str, choice: Choice)
             window = _window(its, index, kind, family)
             if window is None and kind in WINDOWS:
                 kind = "hybrid" if kind == "hybrid_sliding" else "full"
+            indexer = indexers[index] if kind == "indexed" else 0
             made.append(
-                _attention(
-                    index, "mla" if latent else LAYER_KINDS.get(kind, "full"), shape, window, family, readers[index], indexers[index]
-                )
+                _attention(index, "mla" if latent else LAYER_KINDS.get(kind, "full"), shape, window, family, readers[index], indexer)
             )
         if state is not None and kind in KEEPS_STATE:
             made.append(_without_cache(index, "recurrent", family.state_module, state(its, dtype, shape)))
