@@ -98,3 +98,10 @@ def test_starts_without_heavy_imports(config):
     code = "import sys; from kvassay.cli import run_command; run_command(['inspect', sys.argv[1]]); print([m for m in ('torch', 'transformers', 'numpy', 'scipy', 'rich', 'yaml') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code, config], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_context_beyond_the_model_is_said(tmp_path, capsys):
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(QWEN3_8B | {"max_position_embeddings": 40_960}))
+    assert "longer than the 40,960 tokens that the model was made for" in inspect(capsys, str(config), "--context", "40961")[1].out
+    assert "longer than" not in inspect(capsys, str(config), "--context", "40960")[1].out

@@ -28,6 +28,9 @@ def as_text(seen: Seen) -> str:
             _number("cross", cross["bytes_per_encoder_token"], f"per encoder token, {cross['encoder_tokens']:,} of them, within fixed")
         )
     lines += ["", f"at {geometry.context_tokens:,} tokens one request holds {sized(geometry.total_bytes)}"]
+    longest = geometry.max_position_embeddings
+    if longest is not None and geometry.context_tokens > longest:
+        lines.append(f"  longer than the {longest:,} tokens that the model was made for")
     if saving := savings(seen):
         bits, saved = saving["bits_per_element"], saving["saved_fraction"]
         lines.append(f"  {bits:.6f} bits per element, {saved:.1%} less than native ({sized(seen.native_bytes)})")
@@ -43,9 +46,9 @@ def as_text(seen: Seen) -> str:
         whole, grown = sized(seen.rank.total_bytes), seen.rank.bytes.growth_per_token
         lines.append(f"each of {asked.ranks:,} ranks holds {whole}, growth {grown:,} bytes per token")
     if geometry.draft is not None:
-        draft = geometry.draft
+        draft, layers = geometry.draft, len(geometry.draft.layers)
         lines.append(
-            f"with speculation on, {draft.source} ({len(draft.layers)} layers) holds {sized(draft.total_bytes)} more, "
+            f"with speculation on, {draft.source} ({layers} layer{'' if layers == 1 else 's'}) holds {sized(draft.total_bytes)} more, "
             f"growth {draft.bytes.growth_per_token:,} bytes per token"
         )
     if seen.engine is not None:
@@ -65,7 +68,14 @@ def _table(seen: Seen) -> list[str]:
     rows: dict[tuple[str, ...], int] = {}
     for layer, pair in zip(geometry.owners, seen.pairs, strict=True):
         per_row = layer_bytes_per_token(layer, pair, geometry.native_dtype)
-        key = (layer.kind, f"{layer.kv_heads}", f"{layer.k_dim}/{layer.v_dim}", _keeps(layer), f"{pair.k}/{pair.v}", f"{per_row:,}")
+        key = (
+            layer.kind,
+            f"{layer.kv_heads}",
+            f"{layer.k_dim}/{layer.v_dim}",
+            _keeps(layer),
+            f"{pair.k}/{pair.v}" if layer.v_dim else pair.k,
+            f"{per_row:,}",
+        )
         rows[key] = rows.get(key, 0) + 1
     for layer in geometry.layers:
         if not layer.owner:
