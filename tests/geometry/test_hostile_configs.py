@@ -192,3 +192,12 @@ def test_no_plan_is_begun_for_a_layout_that_is_not_served(tmp_path, capsys, valu
     assert f"error: {tmp_path}: layer 0 keeps a cache of kind" in said
     assert said.count("\n") == 1
     assert not (tmp_path / "plan.yaml").exists()
+
+
+@pytest.mark.parametrize("model_type", ["a_model_of_next_year", "gemma4_text"])
+def test_an_indexer_of_no_size_is_refused(tmp_path, model_type):
+    """Layers that are called indexed and no key that says how wide an indexer's key is: not priced as if there were none."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config(model_type, 2, 1024, 8, 4) | {"layer_types": ["indexed_attention"] * 2}))
+    with pytest.raises(BadInput, match="index_head_dim: missing"):
+        read_geometry(path)

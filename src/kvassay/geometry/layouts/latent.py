@@ -30,7 +30,9 @@ def latent_shape(keys: Keys, storage: Latent) -> Shape:
 
 def indexer_dims(keys: Keys, layers: int) -> list[int]:
     """Elements of the key that each layer's indexer stores; 0 where it reads another layer's, or there is none. Raises BadInput."""
-    if keys.maybe("index_topk", MOST_TOKENS) is None and keys.get("index_head_dim") is None:
+    keys.maybe("index_topk", MOST_TOKENS)
+    if keys.get("index_head_dim") is None and keys.own is not None and "indexer_head_dim" in keys.own:
+        # Qwen4-Exp has an indexer only where the file sizes one.
         return [0] * layers
     width = keys.whole("index_head_dim", MOST_HEADS)
     if keys.maybe("index_kpool", MOST_TOKENS) is not None:
