@@ -1,29 +1,11 @@
 """Field cases, group G1: what public tools got wrong about the size of a cache. Numbers from the model's own config."""
 
-import json
-
 import pytest
 
-from kvassay.cli import run_command
 from kvassay.errors import BadInput
 from support.families import config, nested, read_config
 
 FULL, SLIDING = "full_attention", "sliding_attention"
-
-
-@pytest.fixture
-def inspected(tmp_path, capsys):
-    """`kvassay inspect --json` of a config, as a document; what it says on stderr where another exit code is expected."""
-
-    def run(values, *arguments, code=0):
-        path = tmp_path / "config.json"
-        path.write_text(json.dumps(values))
-        got = run_command(["inspect", str(path), "--json", *arguments])
-        said = capsys.readouterr()
-        assert got == code, said.err[-400:]
-        return json.loads(said.out) if code == 0 else said.err
-
-    return run
 
 
 QWEN3_4B = {"model_type": "qwen3", "num_hidden_layers": 36, "hidden_size": 2560, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128}  # fmt: skip

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from kvassay.cli import run_command
 from kvassay.geometry.price import native_pairs
 from kvassay.records.kv_map import MapLayer
 from kvassay.solving.kv_map import build_kv_map, map_digest
@@ -14,21 +13,6 @@ FULL, SLIDING = "full_attention", "sliding_attention"
 GEMMA4_31B = nested("gemma4", config("gemma4_text", 60, 5376, 32, 16, head_dim=256, global_head_dim=512, sliding_window=1024, attention_k_eq_v=True, num_global_key_value_heads=4, max_position_embeddings=262144, layer_types=([SLIDING] * 5 + [FULL]) * 10))  # fmt: skip
 GEMMA4_E2B = nested("gemma4", config("gemma4_text", 35, 1536, 8, 1, head_dim=256, global_head_dim=512, sliding_window=512, num_kv_shared_layers=20, attention_k_eq_v=False, layer_types=([SLIDING] * 4 + [FULL]) * 7))  # fmt: skip
 QWEN3_5_27B = nested("qwen3_5", config("qwen3_5_text", 64, 5120, 24, 4, head_dim=256, full_attention_interval=4, linear_num_key_heads=16, linear_num_value_heads=48, linear_key_head_dim=128, linear_value_head_dim=128, linear_conv_kernel_dim=4, vocab_size=248320, mtp_num_hidden_layers=1))  # fmt: skip
-
-
-@pytest.fixture
-def inspected(tmp_path, capsys):
-    """`kvassay inspect --json` of a config, as a document; what it says on stderr where another exit code is expected."""
-
-    def run(values, *arguments, code=0):
-        path = tmp_path / "config.json"
-        path.write_text(json.dumps(values))
-        got = run_command(["inspect", str(path), "--json", *arguments])
-        said = capsys.readouterr()
-        assert got == code, said.err[-400:]
-        return json.loads(said.out) if code == 0 else said.err
-
-    return run
 
 
 def test_g1_05_each_kind_of_layer_has_its_own_shape(tmp_path):

@@ -116,8 +116,13 @@ def _by_its_keys(keys: Keys) -> Family:
 
 def _as_long_as_the_context(keys: Keys) -> bool:
     """Whether the window drops nothing in whichever layers it stands."""
-    longest = keys.maybe("max_position_embeddings", MOST_TOKENS) if keys.has("max_position_embeddings") else None
+    longest = _stated_context(keys)
     return longest is not None and keys.whole("sliding_window", MOST_TOKENS) >= longest
+
+
+def _stated_context(keys: Keys) -> int | None:
+    """The longest context that the file itself states, in tokens: one that a class fills in says nothing about the file's windows."""
+    return keys.maybe("max_position_embeddings", MOST_TOKENS) if keys.has("max_position_embeddings") else None
 
 
 def _layers(keys: Keys, layers: int, family: Family, dtype: str, choice: Choice) -> list[Layer]:
@@ -166,7 +171,7 @@ def _window(keys: Keys, index: int, kind: Kind, family: Family) -> int | None:
     if keys.get(family.window) is None:
         raise keys.refusal(family.window, f"missing, but layer {index} keeps a window")
     window = keys.whole(family.window, MOST_TOKENS)
-    longest = keys.maybe("max_position_embeddings", MOST_TOKENS) if keys.has("max_position_embeddings") else None
+    longest = _stated_context(keys)
     if longest is None or window < longest:
         return window
     keys.note(f"{keys.name(family.window)} {window:,} is not shorter than the longest context of {longest:,} tokens: nothing is dropped")
